@@ -1,0 +1,2 @@
+// Package calibrate measures a kernel into a machine profile.
+package calibrate

@@ -1,0 +1,3 @@
+// Package difftest runs random memory programs on two executors and compares
+// them.
+package difftest

@@ -1,0 +1,3 @@
+// Package kernel talks to the running kernel: settings, page maps (Linux
+// only).
+package kernel

@@ -1,0 +1,2 @@
+// Package stats holds samples, intervals and comparisons of measurements.
+package stats
