@@ -5,7 +5,10 @@ package buddy
 //
 // Linux: mm/page_alloc.c:build_zonelists (v6.18). Distances between nodes are
 // taken to be equal: nodes follow in order, beginning after the preferred one.
-type nodeLists struct{ own, all []*zone }
+type nodeLists struct {
+	own, all []*zone
+	first    *zone // of own; nil where a node has no memory
+}
 
 // class is the highest zone that a request may use.
 func class(t MigrateType) zoneKind {
@@ -29,14 +32,18 @@ func (a *Allocator) Alloc(cpu, node int, order uint8, t MigrateType, f Flags) (p
 	if node < 0 {
 		node = a.cpuNode[cpu]
 	}
-	if order == 0 && len(a.nodes[node].own) != 0 {
-		z := a.nodes[node].own[0]
+	// The bulk of all allocations ends here. t&1 is 1 for Movable only.
+	if z := a.nodes[node].first; order == 0 && z != nil {
 		p := &z.pcp[cpu]
-		if r := &p.lists[t]; r.n != 0 && z.free > z.fast[class(t)] && z.kind <= class(t) {
+		if r := &p.lists[t]; r.n != 0 && z.free > z.fast[t&1] {
 			p.freeCount >>= 1
 			p.count--
 			a.Events.PCPHit++
-			return a.used(r.popHead(), 0, t), true
+			pfn := r.popHead()
+			if t == Movable {
+				a.meta[a.blocks[pfn>>a.maxOrder-a.blockBase].slab-1].movable[pfn>>a.pbOrder&a.pbMask]++
+			}
+			return uint64(pfn), true
 		}
 	}
 	return a.allocSlow(cpu, node, order, t, f)
@@ -210,12 +217,21 @@ const extfragThreshold = 500
 // Linux: mm/page_alloc.c:__free_frozen_pages (v6.18).
 func (a *Allocator) Free(cpu int, pfn uint64, order uint8, t MigrateType) {
 	p := uint32(pfn)
+	b := &a.blocks[p>>a.maxOrder-a.blockBase]
+	z := &a.zones[b.zone]
+	pb := p >> a.pbOrder & a.pbMask
+	if order == 0 && !a.noPCP {
+		if t == Movable {
+			a.meta[b.slab-1].movable[pb]--
+		}
+		a.toPCP(z, &z.pcp[cpu], int(b.mt[pb]), p, 0)
+		return
+	}
 	if t == Movable {
 		a.addMovable(p, order, -1)
 	}
-	z := &a.zones[a.blockOf(p).zone]
 	if a.onPCP(order) {
-		a.toPCP(z, cpu, p, order)
+		a.toPCP(z, &z.pcp[cpu], listIndex(order, b.mt[pb]), p, order)
 		return
 	}
 	a.release(z, p, order)

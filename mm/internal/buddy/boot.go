@@ -173,6 +173,9 @@ func (a *Allocator) buildLists() {
 		}
 	}
 	for n := range a.nodes {
+		if len(a.nodes[n].own) > 0 {
+			a.nodes[n].first = a.nodes[n].own[0]
+		}
 		for d := range a.nodes {
 			a.nodes[n].all = append(a.nodes[n].all, a.nodes[(n+d)%len(a.nodes)].own...)
 		}

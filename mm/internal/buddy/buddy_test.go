@@ -1,6 +1,7 @@
 package buddy
 
 import (
+	"slices"
 	"testing"
 )
 
@@ -246,6 +247,37 @@ func TestRefillDoubles(t *testing.T) {
 	}
 	if len(sizes) < 5 {
 		t.Fatalf("refills %v", sizes)
+	}
+}
+
+// TestRunEqualsSingles: a refill leaves what as many single requests leave.
+func TestRunEqualsSingles(t *testing.T) {
+	cfg := Config{Zones: []Zone{{Name: "Normal", Pages: 1 << 20, Free: []uint64{30, 20, 9, 7, 5, 4, 3, 3, 2, 1, 90}}},
+		CPUs: 1, PageShift: 12, MaxOrder: 10, PMDOrder: 9}
+	for _, order := range []uint8{0, 1, 3, 9} {
+		a, _ := New(cfg)
+		b, _ := New(cfg)
+		p := &a.zones[0].pcp[0]
+		for range 12 {
+			r := ring{}
+			a.refill(&a.zones[0], p, &r, order, Movable, true)
+			mode := modeOwn
+			for i := range r.n {
+				if want := b.rmqueue(&b.zones[0], order, Movable, true, &mode); r.at(i) != want {
+					t.Fatalf("order %d: block %d is %d, want %d", order, i, r.at(i), want)
+				}
+			}
+			p.count = 0
+		}
+		if a.Events.Expand != b.Events.Expand {
+			t.Errorf("order %d: %d halvings, want %d", order, a.Events.Expand, b.Events.Expand)
+		}
+		for o := range uint8(11) {
+			if x, y := headsOf(a, o, Movable), headsOf(b, o, Movable); !slices.Equal(x, y) {
+				t.Errorf("order %d: free blocks of order %d are %v, want %v", order, o, x, y)
+			}
+		}
+		check(t, a)
 	}
 }
 

@@ -1,5 +1,7 @@
 package buddy
 
+import "math/bits"
+
 // The lists of one CPU: orders 0 to 3 of each type, then two lists of the PMD's
 // order, not movable and movable.
 const (
@@ -39,8 +41,9 @@ func (r *ring) pushHead(pfn uint32) {
 	if int(r.n) == len(r.buf) {
 		r.grow()
 	}
-	r.head = (r.head - 1) & uint32(len(r.buf)-1)
-	r.buf[r.head] = pfn
+	i := int(r.head-1) & (len(r.buf) - 1)
+	r.buf[i] = pfn
+	r.head = uint32(i)
 	r.n++
 }
 
@@ -125,15 +128,45 @@ func (a *Allocator) fromPCP(z *zone, cpu int, order uint8, t MigrateType, noFrag
 // Linux: mm/page_alloc.c:rmqueue_bulk (v6.18).
 func (a *Allocator) refill(z *zone, p *pcp, r *ring, order uint8, t MigrateType, noFragment bool) {
 	mode := modeOwn
-	for n := p.refillSize(order, z.belowHigh); n > 0; n-- {
+	had := r.n
+	for n := uint32(p.refillSize(order, z.belowHigh)); n > 0; {
+		if mode == modeOwn && z.mask[t]>>order != 0 {
+			n -= a.takeRun(z, r, order, t, n)
+			continue
+		}
 		pfn := a.rmqueue(z, order, t, noFragment, &mode)
 		if pfn == none {
-			return
+			break
 		}
 		r.pushTail(pfn)
-		p.count += 1 << order
-		a.Events.Refill++
+		n--
 	}
+	p.count += int32(r.n-had) << order
+	a.Events.Refill += r.n - had
+}
+
+// takeRun moves up to n blocks out of the smallest block that holds one, as n
+// calls of smallest would: what they leave of that block they take first, from
+// the lowest address up, because every list between the two orders was empty.
+// It returns how many there were.
+func (a *Allocator) takeRun(z *zone, r *ring, order uint8, t MigrateType, n uint32) uint32 {
+	from := order + uint8(bits.TrailingZeros16(z.mask[t]>>order))
+	pfn := z.area[from][t].head
+	n = min(n, 1<<(from-order))
+	a.remove(z, pfn, from, t)
+	for i := range n {
+		r.pushTail(pfn + i<<order)
+	}
+	for o := order + 1; o <= from; o++ {
+		a.Events.Expand += (n-1)>>(o-order) + 1
+	}
+	end := pfn + 1<<from
+	for at := pfn + n<<order; at < end; {
+		o := uint8(bits.TrailingZeros32(at - pfn))
+		a.addHead(z, at, o, t)
+		at += 1 << o
+	}
+	return n
 }
 
 // refillSize is how many blocks a refill takes. For single pages it doubles
@@ -169,9 +202,7 @@ func (p *pcp) refillSize(order uint8, belowHigh bool) int32 {
 // much, gives some back to the zone.
 //
 // Linux: mm/page_alloc.c:free_frozen_page_commit (v6.18).
-func (a *Allocator) toPCP(z *zone, cpu int, pfn uint32, order uint8) {
-	p := &z.pcp[cpu]
-	i := listIndex(order, a.typeOf(pfn))
+func (a *Allocator) toPCP(z *zone, p *pcp, i int, pfn uint32, order uint8) {
 	p.factor >>= 1
 	p.lists[i].pushHead(pfn)
 	p.count += 1 << order

@@ -37,8 +37,9 @@ func (z *zone) setBelowHigh(below bool) {
 	if below {
 		mark = z.wmark[wmarkLow]
 	}
-	for c := range z.fast {
-		z.fast[c] = mark + z.reserve[c]
+	z.fast = [2]uint64{mark + z.reserve[zoneNormal], mark + z.reserve[zoneMovable]}
+	if z.kind == zoneMovable {
+		z.fast[0] = ^uint64(0)
 	}
 }
 

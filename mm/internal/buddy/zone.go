@@ -62,12 +62,13 @@ type zone struct {
 	mask [NumTypes]uint16 // bit o: a block of order o and this type is free
 	area [maxOrders][NumTypes]list
 
-	belowHigh bool             // ZONE_BELOW_HIGH: free memory was seen under the high watermark
-	fast      [numKinds]uint64 // free pages that an order-0 allocation of each class must exceed
-	wmark     [4]uint64        // min, low, high, promo
-	reserve   [numKinds]uint64 // lowmem_reserve by class
-	pcp       []pcp            // by CPU
-	unmerged  int              // pairs of free buddies that the host's layout forced
+	belowHigh bool // ZONE_BELOW_HIGH: free memory was seen under the high watermark
+	// Free pages that an order-0 allocation must exceed: of kernel memory, and of Movable.
+	fast     [2]uint64
+	wmark    [4]uint64        // min, low, high, promo
+	reserve  [numKinds]uint64 // lowmem_reserve by class
+	pcp      []pcp            // by CPU
+	unmerged int              // pairs of free buddies that the host's layout forced
 }
 
 func (a *Allocator) blockOf(pfn uint32) *block { return &a.blocks[pfn>>a.maxOrder-a.blockBase] }
