@@ -160,6 +160,7 @@ func (a *Allocator) fromZone(z *zone, cpu int, order uint8, t MigrateType, noFra
 			return pfn
 		}
 	}
+	a.Events.Lock++
 	mode := modeOwn
 	pfn := a.rmqueue(z, order, t, noFragment, &mode)
 	if pfn != none {
@@ -236,5 +237,6 @@ func (a *Allocator) Free(cpu int, pfn uint64, order uint8, t MigrateType) {
 		a.toPCP(z, &z.pcp[cpu], listIndex(order, b.mt[pb]), p, order)
 		return
 	}
+	a.Events.Lock++
 	a.release(z, p, order)
 }

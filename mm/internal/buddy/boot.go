@@ -44,6 +44,7 @@ func New(cfg Config) (*Allocator, error) {
 	if cfg.THP {
 		a.SetTHP(true)
 	}
+	a.boot = a.FreePages()
 	a.Events = Events{}
 	return a, nil
 }

@@ -73,6 +73,7 @@ type Events struct {
 	PCPFree  uint32 // frees to a per-CPU list
 	ZoneFree uint32 // blocks given back under the zone lock, one by one or from a per-CPU list
 	Merge    uint32 // merges of two buddies
+	Lock     uint32 // times that a zone lock was taken
 	Fallback uint32 // blocks taken from another migrate type (mm_page_alloc_extfrag)
 }
 
@@ -119,5 +120,6 @@ type Allocator struct {
 	cpuNode []int
 	nodes   []nodeLists
 	minFree uint64 // min_free_kbytes
+	boot    uint64 // pages free at boot
 	noPCP   bool   // tests: every block goes straight to the zone
 }

@@ -75,6 +75,18 @@ func (a *Allocator) ManagedPages() (n uint64) {
 	return n
 }
 
+// End is the first frame number behind all zones.
+func (a *Allocator) End() (end uint64) {
+	for i := range a.zones {
+		end = max(end, uint64(a.zones[i].start)+a.zones[i].managed)
+	}
+	return end
+}
+
+// InUse is the number of pages handed out since New. What a host had in use
+// before is not in it.
+func (a *Allocator) InUse() uint64 { return a.boot - a.FreePages() - a.PCPPages() }
+
 // PCPPages is the number of pages on per-CPU lists.
 func (a *Allocator) PCPPages() (n uint64) {
 	for i := range a.zones {

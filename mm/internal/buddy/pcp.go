@@ -127,6 +127,7 @@ func (a *Allocator) fromPCP(z *zone, cpu int, order uint8, t MigrateType, noFrag
 //
 // Linux: mm/page_alloc.c:rmqueue_bulk (v6.18).
 func (a *Allocator) refill(z *zone, p *pcp, r *ring, order uint8, t MigrateType, noFragment bool) {
+	a.Events.Lock++
 	mode := modeOwn
 	had := r.n
 	for n := uint32(p.refillSize(order, z.belowHigh)); n > 0; {
@@ -275,6 +276,9 @@ func (p *pcp) trimSize(high int32, burst bool) int32 {
 //
 // Linux: mm/page_alloc.c:free_pcppages_bulk (v6.18).
 func (a *Allocator) trim(z *zone, p *pcp, n int32, i int) {
+	if p.count > 0 {
+		a.Events.Lock++
+	}
 	for n = min(n, p.count); n > 0; i++ {
 		if i == numLists {
 			i = 0
