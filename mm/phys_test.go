@@ -173,7 +173,8 @@ func TestMemoryRefused(t *testing.T) {
 		"no memory":        {CPUs: 1, Nodes: []Node{{}}},
 		"an unknown CPU":   {CPUs: 1, Nodes: []Node{{Mem: 1 << 30, CPUs: []CPU{1}}}},
 		"more than frames": {CPUs: 1, Nodes: []Node{{Mem: 1 << 50}}},
-		"an unknown zone":  {CPUs: 1, Nodes: []Node{{Mem: 1 << 30}}, Free: &FreeState{Zones: []FreeZone{{Name: "x", Managed: 1}}}},
+		"an unknown zone": {CPUs: 1, Nodes: []Node{{Mem: 1 << 30}},
+			Free: &FreeState{Zones: []FreeZone{{Name: "x", Managed: 1}}}},
 		"a huge order": {CPUs: 1, Nodes: []Node{{Mem: 1 << 30}},
 			Free: &FreeState{Zones: []FreeZone{{Name: "Normal", Blocks: make([]uint64, 30), Managed: 4096}}}},
 	} {

@@ -62,6 +62,17 @@ func setting(file string) func(*state) string {
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) + "\n" }
 
+func number(get func(*state) uint64) func(*state) string {
+	return func(s *state) string { return decimal(get(s)) }
+}
+
+func counter(c mm.Counter) func(*state) string {
+	return func(s *state) string { return decimal(s.counters.Get(c)) }
+}
+
+func (s *state) minFreeKB() uint64 { return uint64(s.memory.MinFree) >> 10 }
+func (s *state) pmdBytes() uint64  { return uint64(s.sizes.Bytes(s.sizes.PMD)) }
+
 // statNames are the files of hugepages-<k>kB/stats that the model keeps.
 var statNames = []struct {
 	name string
@@ -85,12 +96,12 @@ func (s *state) files() map[string]func(*state) string {
 		"proc/zoneinfo":                           (*state).zoneinfo,
 		"proc/vmstat":                             (*state).vmstat,
 		"proc/meminfo":                            (*state).meminfo,
-		"proc/sys/vm/min_free_kbytes":             func(s *state) string { return decimal(uint64(s.memory.MinFree >> 10)) },
+		"proc/sys/vm/min_free_kbytes":             number((*state).minFreeKB),
 		"sys/kernel/debug/extfrag/unusable_index": (*state).unusableIndex,
 		"sys/kernel/debug/extfrag/extfrag_index":  (*state).extfragIndex,
-		thpDir + "hpage_pmd_size":                 func(s *state) string { return decimal(uint64(s.sizes.Bytes(s.sizes.PMD))) },
-		thpDir + "khugepaged/pages_collapsed":     func(s *state) string { return decimal(s.counters.Get(mm.PagesCollapsed)) },
-		thpDir + "khugepaged/full_scans":          func(s *state) string { return decimal(s.counters.Get(mm.FullScans)) },
+		thpDir + "hpage_pmd_size":                 number((*state).pmdBytes),
+		thpDir + "khugepaged/pages_collapsed":     counter(mm.PagesCollapsed),
+		thpDir + "khugepaged/full_scans":          counter(mm.FullScans),
 	}
 	for file := range s.settings() {
 		f[thpDir+file] = setting(file)

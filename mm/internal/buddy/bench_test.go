@@ -8,7 +8,8 @@ import (
 )
 
 func terabyte() Config {
-	return Config{Zones: []Zone{{Name: "DMA", Start: 1, Pages: 4095}, {Name: "DMA32", Start: 4096, Pages: 1044480},
+	return Config{Zones: []Zone{{Name: "DMA", Start: 1, Pages: 4095},
+		{Name: "DMA32", Start: 4096, Pages: 1044480},
 		{Name: "Normal", Start: 1 << 20, Pages: 1<<28 - 1<<20}}, CPUs: 88, PageShift: 12, MaxOrder: 10, PMDOrder: 9,
 		THP: true}
 }

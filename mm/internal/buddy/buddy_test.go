@@ -8,7 +8,8 @@ import (
 // tiny is a machine of one zone of 8 pages whose largest block is the zone.
 func tiny(t testing.TB, pcps bool) *Allocator {
 	t.Helper()
-	a, err := New(Config{Zones: []Zone{{Name: "Normal", Pages: 8}}, CPUs: 1, PageShift: 12, MaxOrder: 3, PMDOrder: 2})
+	a, err := New(Config{Zones: []Zone{{Name: "Normal", Pages: 8}}, CPUs: 1, PageShift: 12, MaxOrder: 3,
+		PMDOrder: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,8 +21,8 @@ func tiny(t testing.TB, pcps bool) *Allocator {
 // machine is one zone Normal of the given MiB, with 4 kB pages.
 func machine(t testing.TB, mib uint64, cpus int) *Allocator {
 	t.Helper()
-	a, err := New(Config{Zones: []Zone{{Name: "Normal", Pages: mib << 8}}, CPUs: cpus, PageShift: 12, MaxOrder: 10,
-		PMDOrder: 9})
+	a, err := New(Config{Zones: []Zone{{Name: "Normal", Pages: mib << 8}}, CPUs: cpus, PageShift: 12,
+		MaxOrder: 10, PMDOrder: 9})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,8 @@ func TestClaim(t *testing.T) {
 	if pfn, ok := a.Alloc(0, 0, 4, Unmovable, 0); !ok || pfn != 0 {
 		t.Fatalf("Alloc = %d, %v", pfn, ok)
 	}
-	if a.Events.Fallback != 1 || a.typeOf(0) != Unmovable || a.typeOf(512) != Unmovable || a.typeOf(1024) != Movable {
+	if a.Events.Fallback != 1 || a.typeOf(0) != Unmovable || a.typeOf(512) != Unmovable ||
+		a.typeOf(1024) != Movable {
 		t.Fatalf("events %+v, types %v %v %v", a.Events, a.typeOf(0), a.typeOf(512), a.typeOf(1024))
 	}
 	// What is left of the block serves the type from now on.
@@ -252,8 +254,8 @@ func TestRefillDoubles(t *testing.T) {
 
 // TestRunEqualsSingles: a refill leaves what as many single requests leave.
 func TestRunEqualsSingles(t *testing.T) {
-	cfg := Config{Zones: []Zone{{Name: "Normal", Pages: 1 << 20, Free: []uint64{30, 20, 9, 7, 5, 4, 3, 3, 2, 1, 90}}},
-		CPUs: 1, PageShift: 12, MaxOrder: 10, PMDOrder: 9}
+	cfg := Config{Zones: []Zone{{Name: "Normal", Pages: 1 << 20,
+		Free: []uint64{30, 20, 9, 7, 5, 4, 3, 3, 2, 1, 90}}}, CPUs: 1, PageShift: 12, MaxOrder: 10, PMDOrder: 9}
 	for _, order := range []uint8{0, 1, 3, 9} {
 		a, _ := New(cfg)
 		b, _ := New(cfg)
@@ -354,7 +356,8 @@ func TestDirectReclaim(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
-	good := Config{Zones: []Zone{{Name: "Normal", Pages: 4096}}, CPUs: 1, PageShift: 12, MaxOrder: 10, PMDOrder: 9}
+	good := Config{Zones: []Zone{{Name: "Normal", Pages: 4096}}, CPUs: 1, PageShift: 12, MaxOrder: 10,
+		PMDOrder: 9}
 	for _, tc := range []struct {
 		desc string
 		edit func(c *Config)

@@ -35,7 +35,8 @@ func TestWatermarksOfHost(t *testing.T) {
 		z := a.BuddyInfo()[i]
 		if z.Min != want.min || z.Low != want.low || z.High != want.high || z.Promo != want.promo ||
 			z.Protection[2] != want.normal || z.Protection[3] != want.normal {
-			t.Errorf("%s: %d/%d/%d/%d protection %v, want %+v", z.Name, z.Min, z.Low, z.High, z.Promo, z.Protection, want)
+			t.Errorf("%s: %d/%d/%d/%d protection %v, want %+v", z.Name, z.Min, z.Low, z.High, z.Promo,
+				z.Protection, want)
 		}
 		for _, p := range z.PCP {
 			if p.Batch != want.batch || p.HighMin != want.highMin || p.HighMax != want.highMax {
@@ -83,26 +84,24 @@ func TestMinFree(t *testing.T) {
 	}
 }
 
-// TestWatermarkCheck: an allocation leaves more than the mark behind.
+// TestWatermarkCheck: an allocation leaves the mark behind, and an order's
+// pages but one count as gone already.
 func TestWatermarkCheck(t *testing.T) {
 	a := machine(t, 64, 1)
 	a.noPCP = true
-	z := &a.zones[0]
-	for {
-		if _, ok := a.Alloc(0, 0, 3, Movable, 0); !ok {
-			break
+	a.SetMinFree(260 * 4)
+	drain := func(order uint8) uint64 {
+		for {
+			if _, ok := a.Alloc(0, 0, order, Movable, 0); !ok {
+				return a.FreePages()
+			}
 		}
 	}
-	if z.free < z.wmark[wmarkMin] || z.free >= z.wmark[wmarkMin]+8 {
-		t.Errorf("order 3 stops at %d free, min is %d", z.free, z.wmark[wmarkMin])
+	if got := drain(3); got != 264 {
+		t.Errorf("order 3 stops at %d free of a mark of 260", got)
 	}
-	for {
-		if _, ok := a.Alloc(0, 0, 0, Movable, 0); !ok {
-			break
-		}
-	}
-	if z.free != z.wmark[wmarkMin] {
-		t.Errorf("order 0 stops at %d free, min is %d", z.free, z.wmark[wmarkMin])
+	if got := drain(0); got != 260 {
+		t.Errorf("order 0 stops at %d free of a mark of 260", got)
 	}
 }
 
@@ -186,8 +185,8 @@ func TestFragmentedFits(t *testing.T) {
 		{"a zone of no whole block", 768, []uint64{8: 1, 9: 1}, 0},
 		{"nothing free", 4096, []uint64{}, 0},
 	} {
-		a, err := New(Config{Zones: []Zone{{Name: "Normal", Pages: tc.pages, Free: tc.free}}, CPUs: 1, PageShift: 12,
-			MaxOrder: 10, PMDOrder: 9})
+		a, err := New(Config{Zones: []Zone{{Name: "Normal", Pages: tc.pages, Free: tc.free}}, CPUs: 1,
+			PageShift: 12, MaxOrder: 10, PMDOrder: 9})
 		if err != nil {
 			t.Errorf("%s: %v", tc.desc, err)
 			continue
