@@ -138,7 +138,7 @@ func endless(n int) io.Reader {
 		}
 		const pages = 64
 		for i := 0; i < n; i += pages + 2 {
-			base := uint64(0x7f0000000000 + i/7%50<<20)
+			base := 0x7f0000000000 + uint64(i/7%50)<<20
 			e := Event{TID: int32(i%4) + 1, PID: int32(i%4) + 1, When: mm.Nanos(i) * 1000}
 			m := e
 			m.Kind, m.B, m.C, m.D, m.Ret = KindMmap, pages<<12, 3|0x22<<32, 1<<32-1, int64(base)
