@@ -52,7 +52,8 @@ const (
 	// recorded new address stands in the OpNote that follows.
 	OpRemap
 
-	// OpNote carries a recorded address for the Op before it: Arg.
+	// OpNote carries a recorded address for the Op before it: Arg. Where it
+	// lies in a known region, Region and Page say so; Region 0 is none.
 	OpNote
 
 	// OpProtect sets the protection of N pages to Access.
