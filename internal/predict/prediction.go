@@ -20,11 +20,13 @@ type Prediction struct {
 	Memory    string   // "fresh", or whose free memory was used
 	Limit     mm.Bytes // memory cgroup limit, 0 for none
 	Settle    time.Duration
-	Notes     []string    // what the reader must know: losses, what the method could not see
-	Assumed   []string    // the assumptions behind the numbers
-	Programs  []string    // what programs like the recorded one read themselves
+	Notes     []string // what the reader must know: losses, what the method could not see
+	Assumed   []string // the assumptions behind the numbers
+	Programs  []string // what programs like the recorded one read themselves
 	Best      *Recommendation
 	Mappings  []MappingUse // with ByMapping: one a mapping, the busiest first
+
+	rules mm.Rules // that Kernel names
 }
 
 // Now is the name of the row for the settings of this host.

@@ -22,7 +22,7 @@ func newClock() clock { return clock{interval: firstInterval, next: firstInterva
 
 // due says whether a sample must be taken before an operation at when. The
 // caller takes one and calls tick until it is false.
-func (c *clock) due(when mm.Nanos) bool { return when >= c.next }
+func (c *clock) due(when mm.Nanos) bool { return c.next > 0 && when >= c.next }
 
 // tick moves on after a sample. thin is true when every second sample has to
 // go.
