@@ -50,8 +50,12 @@ func HumanTime(d time.Duration) string {
 		return three(v/1e3) + " us"
 	case v < 999.5e6:
 		return three(v/1e6) + " ms"
+	case d < 10000*time.Second:
+		return three(v/1e9) + " s"
+	case d < 1000*time.Hour:
+		return three(d.Hours()) + " h"
 	}
-	return three(v/1e9) + " s"
+	return three(d.Hours()/24) + " d"
 }
 
 // three prints a number below 1024 with three digits, without trailing zeros
@@ -70,6 +74,8 @@ func three(v float64) string {
 func percent(x float64) string {
 	v := 100 * x
 	switch a := math.Abs(v); {
+	case v > 999.5:
+		return ">999 %"
 	case v == math.Trunc(v), a >= 9.95:
 		return fmt.Sprintf("%.0f %%", v)
 	case a >= 0.095:
@@ -81,24 +87,26 @@ func percent(x float64) string {
 // HumanPercent prints a share as "3.1 %".
 func HumanPercent(x float64) string { return percent(x) }
 
-// Change prints how to differs from from: "+3.1 %", "-85 %", "0 %". A change
-// from nothing has no percentage and is "new"; one of tenfold or more is "x12".
+// Change prints how to differs from from: "+3.1 %", "-85 %", "0 %", and "~0 %"
+// for less than a twentieth of a percent. A change from nothing has no
+// percentage and is "new"; one of tenfold or more is "x12".
 func Change(from, to float64) string {
-	switch {
+	switch ratio := to / from; {
 	case from == to:
 		return "0 %"
 	case from == 0:
 		return "new"
-	case to/from >= 10:
-		return fmt.Sprintf("x%.0f", to/from)
+	case ratio >= 9999.5:
+		return ">x9k"
+	case ratio >= 9.995:
+		return fmt.Sprintf("x%.0f", ratio)
 	}
 	v := (to - from) / from
-	text := percent(v)
-	if v > 0 {
-		text = "+" + text
+	switch {
+	case math.Abs(v) < 0.0005:
+		return "~0 %"
+	case v > 0:
+		return "+" + percent(v)
 	}
-	if text == "+0.00 %" || text == "-0.00 %" {
-		return "0 %"
-	}
-	return text
+	return percent(v)
 }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 )
@@ -63,9 +64,23 @@ func (d *doc) table(t table.Writer) {
 		d.b.WriteString(squeeze(t.RenderMarkdown()) + "\n\n")
 		return
 	}
-	for l := range strings.Lines(t.Render() + "\n") {
+	text := t.Render()
+	if widest(text) > Width {
+		t.Style().Box.PaddingRight = " "
+		text = t.Render()
+	}
+	for l := range strings.Lines(text + "\n") {
 		d.b.WriteString(strings.TrimRight(l, " \n") + "\n")
 	}
+}
+
+// widest is the length of the longest line without blanks at its end.
+func widest(s string) int {
+	n := 0
+	for l := range strings.Lines(s) {
+		n = max(n, utf8.RuneCountInString(strings.TrimRight(l, " \n")))
+	}
+	return n
 }
 
 // squeeze makes runs of blanks one: Markdown aligns by itself.
@@ -86,29 +101,24 @@ func escape(s string) string {
 // word longer than a line is cut.
 func fold(s, indent string) string {
 	var b strings.Builder
-	col := 0
-	for i, word := range strings.Fields(strings.Map(printable, s)) {
-		for {
-			n := len([]rune(word))
-			switch {
-			case i == 0 && col == 0:
-			case col+1+n <= Width && col > len(indent):
-				b.WriteByte(' ')
-				col++
-			case col > len(indent):
-				b.WriteString("\n" + indent)
-				col = len(indent)
-			}
-			if col+n <= Width {
-				b.WriteString(word)
-				col += n
-				break
-			}
-			runes := []rune(word)
-			b.WriteString(string(runes[:Width-col]))
-			word = string(runes[Width-col:])
-			col = Width
+	col, fresh := 0, true // fresh: the line has no word yet
+	for _, word := range strings.Fields(strings.Map(printable, s)) {
+		rest := []rune(word)
+		if !fresh && col+1+len(rest) > Width {
+			b.WriteString("\n" + indent)
+			col, fresh = len(indent), true
 		}
+		if !fresh {
+			b.WriteByte(' ')
+			col++
+		}
+		for col+len(rest) > Width {
+			n := Width - col
+			b.WriteString(string(rest[:n]) + "\n" + indent)
+			rest, col = rest[n:], len(indent)
+		}
+		b.WriteString(string(rest))
+		col, fresh = col+len(rest), false
 	}
 	return b.String() + "\n"
 }

@@ -30,7 +30,6 @@ const (
 type PredictOptions struct {
 	Style    Style
 	Timeline bool
-	Spread   bool // the range over layouts, where there are several
 	LastLine string
 }
 
@@ -156,15 +155,16 @@ func predictTable(p *predict.Prediction) table.Writer {
 // against is a value with its change, in fixed places.
 func against(v string, has bool, from, to float64) string {
 	if !has {
-		return v + strings.Repeat(" ", 7)
+		return v + strings.Repeat(" ", 6)
 	}
-	return fmt.Sprintf("%s %6s", v, tight(predict.Change(from, to)))
+	return fmt.Sprintf("%s %5s", v, tight(predict.Change(from, to)))
 }
 
 // tight takes the space before a percent sign away.
 func tight(s string) string { return strings.Replace(s, " %", "%", 1) }
 
-// coverage is the share in large folios, then the two sizes that hold most.
+// coverage is the share in large folios with their size, or the shares of the
+// two sizes that hold most.
 func coverage(r *predict.Row, s mm.Sizes) string {
 	if r.Coverage == 0 {
 		return "0%"
@@ -172,10 +172,9 @@ func coverage(r *predict.Row, s mm.Sizes) string {
 	out := tight(predict.HumanPercent(r.Coverage))
 	first, second := topTwo(&r.CoverageBy)
 	if second == 0 {
-		return out + " " + s.Name(first)
+		return s.Name(first) + " " + out
 	}
-	short := func(o mm.Order) string { return fmt.Sprintf("%s %.0f", s.Name(o), 100*r.CoverageBy[o]) }
-	return fmt.Sprintf("%s: %s %s", out, short(first), short(second))
+	return fmt.Sprintf("%s %.0f %s %.0f%%", s.Name(first), 100*r.CoverageBy[first], s.Name(second), 100*r.CoverageBy[second])
 }
 
 // topTwo are the two orders that cover most; 0 for none.
