@@ -5,17 +5,6 @@ import "errors"
 // New makes a machine with no address space on it.
 func New(cfg Config) (*Machine, error) { return nil, errors.New("mm: not built yet") }
 
-// Exec does operations in order on the machine, as the named CPU of each. out
-// may be nil, or as long as ops. A refusal of the modelled kernel is a
-// Result.Errno; an error means that ops[n] makes no sense.
-//
-// Between operations time moves to Op.When: khugepaged runs, per-CPU lists
-// drain, Usage.Integral grows.
-func (m *Machine) Exec(ops []Op, out []Result) (n int, err error) { return 0, nil }
-
-// Advance moves time on to now with no operation: khugepaged runs.
-func (m *Machine) Advance(now Nanos) {}
-
 // WorkDone is all work done through Exec and Advance since New. Khugepaged's
 // own work, which runs beside the program, is the second result.
 func (m *Machine) WorkDone() (program, background *WorkSum) { return nil, nil }

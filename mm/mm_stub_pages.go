@@ -22,3 +22,14 @@ func (m *Machine) guardRemove(c *Current, v *vma, from, to VA) Errno            
 func (m *Machine) collapse(c *Current, v *vma, from, to VA) Errno                { return OK }
 func (m *Machine) khugepagedEnter(sp *space, v *vma)                             {}
 func (m *Machine) spaceGone(c *Current, sp *space)                               {}
+
+func (m *Machine) touch(c *Current, sp *space, a VA, acc Access) Outcome { return Done }
+
+func (m *Machine) touchPrivateFile(c *Current, sp *space, v *vma, a VA, acc Access) Outcome {
+	return Done
+}
+
+func (m *Machine) makeResident(c *Current, sp *space, v *vma, a VA, n Pages, o Order, acc Access) {}
+
+func (m *Machine) tick(now Nanos)                      {}
+func (m *Machine) khugepagedFork(child, parent *space) {}
