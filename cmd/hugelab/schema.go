@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"github.com/hugelab/hugelab/internal/report"
 )
 
 // schema is the JSON Schema of one verb's --json output.
@@ -15,7 +17,9 @@ type schema struct {
 
 // schemas lists every output that has a schema, in the order of the verbs.
 func schemas() []schema {
-	return nil
+	return []schema{
+		{"predict", report.PredictSchema()},
+	}
 }
 
 func newSchema() *cobra.Command {

@@ -19,13 +19,14 @@ func (n *Named) Hypothetical() bool { return n.Policy.Advise != mm.AdviseRule{} 
 
 // Defaults are the policies worth trying: now, never, every size of its own,
 // thp and thp with 64k. Each but now turns off all sizes that its name does not
-// have; everything else stays as it is now.
-func Defaults(now mm.Policy, r mm.Rules, s mm.Sizes) []Named {
+// have; everything else is as in base, which is now but for what the caller
+// wants changed in all rows.
+func Defaults(now, base mm.Policy, r mm.Rules, s mm.Sizes) []Named {
 	names := append([]string{"never"}, s.Names()[:len(s.Names())-1]...)
 	names = append(names, "thp", "thp+64k")
 	rows := []Named{{Name: Now, Policy: now}}
 	for _, n := range names {
-		row, err := parseOne(n, now, r, s)
+		row, err := parseOne(n, base, r, s)
 		if err == nil { // a base page of 64 kB has no huge page of 64 kB
 			rows = append(rows, row)
 		}
@@ -35,10 +36,11 @@ func Defaults(now mm.Policy, r mm.Rules, s mm.Sizes) []Named {
 
 // ParsePolicies reads what --policy was given, one row an element: a name of
 // Defaults, or the general form such as "64k=always,2m=madvise". The row now
-// comes first whether asked for or not. No specs: Defaults.
-func ParsePolicies(specs []string, now mm.Policy, r mm.Rules, s mm.Sizes) ([]Named, error) {
+// comes first whether asked for or not; the others start from base. No specs:
+// Defaults.
+func ParsePolicies(specs []string, now, base mm.Policy, r mm.Rules, s mm.Sizes) ([]Named, error) {
 	if len(specs) == 0 {
-		return Defaults(now, r, s), nil
+		return Defaults(now, base, r, s), nil
 	}
 	rows := []Named{{Name: Now, Policy: now}}
 	seen := map[string]bool{Now: true}
@@ -48,7 +50,7 @@ func ParsePolicies(specs []string, now mm.Policy, r mm.Rules, s mm.Sizes) ([]Nam
 			continue
 		}
 		seen[spec] = true
-		row, err := parseOne(spec, now, r, s)
+		row, err := parseOne(spec, base, r, s)
 		if err != nil {
 			return nil, err
 		}
@@ -57,8 +59,8 @@ func ParsePolicies(specs []string, now mm.Policy, r mm.Rules, s mm.Sizes) ([]Nam
 	return rows, nil
 }
 
-func parseOne(spec string, now mm.Policy, r mm.Rules, s mm.Sizes) (Named, error) {
-	p, err := mm.ParsePolicySpec(now, spec, s)
+func parseOne(spec string, base mm.Policy, r mm.Rules, s mm.Sizes) (Named, error) {
+	p, err := mm.ParsePolicySpec(base, spec, s)
 	if err != nil {
 		return Named{}, fmt.Errorf("--policy %s: %w", spec, err)
 	}
