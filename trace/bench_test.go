@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/hugelab/hugelab/mm"
@@ -95,4 +96,116 @@ func BenchmarkRead(b *testing.B) {
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
 	b.ReportMetric(0, "ns/op")
+}
+
+func BenchmarkReplay(b *testing.B) {
+	file := record(b, Header{}, compile(1<<20))
+	b.ReportAllocs()
+	n, ops := 0, 0
+	buf := make([]mm.Op, 512)
+	for b.Loop() {
+		r, err := NewReader(bytes.NewReader(file))
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := NewReplay(r)
+		for {
+			k, err := p.Next(buf)
+			if err != nil {
+				break
+			}
+			ops += k
+		}
+		n += int(r.Events())
+	}
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(ops)/float64(n), "ops/event")
+	b.ReportMetric(0, "ns/op")
+}
+
+// endless is a recording of n events that is made while it is read: mmap,
+// touches of each page, munmap, over and over, in four processes.
+func endless(n int) io.Reader {
+	pr, pw := io.Pipe()
+	go func() {
+		w, err := NewWriter(pw, Header{})
+		if err != nil {
+			pw.CloseWithError(err)
+			return
+		}
+		for pid := int32(1); pid <= 4; pid++ {
+			_ = w.Write(&Event{Kind: KindExec, TID: pid, PID: pid, Name: "a"})
+		}
+		const pages = 64
+		for i := 0; i < n; i += pages + 2 {
+			base := uint64(0x7f0000000000 + i/7%50<<20)
+			e := Event{TID: int32(i%4) + 1, PID: int32(i%4) + 1, When: mm.Nanos(i) * 1000}
+			m := e
+			m.Kind, m.B, m.C, m.D, m.Ret = KindMmap, pages<<12, 3|0x22<<32, 1<<32-1, int64(base)
+			_ = w.Write(&m)
+			for k := range uint64(pages) {
+				f := e
+				f.Kind, f.A, f.Access = KindFault, base+k<<12, mm.Write
+				_ = w.Write(&f)
+			}
+			m.Kind, m.A, m.B, m.C, m.D, m.Ret = KindMunmap, base, pages<<12, 0, 0, 0
+			_ = w.Write(&m)
+		}
+		pw.CloseWithError(w.Close(Footer{}))
+	}()
+	return pr
+}
+
+// TestStreams replays millions of events in a bounded heap.
+func TestStreams(t *testing.T) {
+	const events = 4_000_000
+	r, err := NewReader(endless(events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewReplay(r)
+	buf := make([]mm.Op, 256)
+	var stats runtime.MemStats
+	var most uint64
+	for i := 0; ; i++ {
+		_, err := p.Next(buf)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%2000 == 0 {
+			runtime.GC()
+			runtime.ReadMemStats(&stats)
+			most = max(most, stats.HeapAlloc)
+		}
+	}
+	if s := p.Stats(); s.Faults < events*9/10 || s.Unknown != 0 || s.AnonFaults != s.Faults {
+		t.Errorf("stats %+v", s)
+	}
+	if most > 24<<20 {
+		t.Errorf("the heap grew to %d MiB", most>>20)
+	}
+	t.Logf("heap at most %.1f MiB", float64(most)/(1<<20))
+}
+
+// TestTouchAllocatesNothing holds reading and replaying a fault to no allocation.
+func TestTouchAllocatesNothing(t *testing.T) {
+	r, err := NewReader(bytes.NewReader(record(t, Header{}, compile(1<<16-1))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := NewReplay(r)
+	buf := make([]mm.Op, 256)
+	if _, err := p.Next(buf); err != nil { // opens the only block
+		t.Fatal(err)
+	}
+	if n := testing.AllocsPerRun(50, func() {
+		if _, err := p.Next(buf); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations in 256 operations", n)
+	}
 }
