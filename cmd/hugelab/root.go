@@ -31,6 +31,7 @@ on this machine. A verb that runs a command passes the command's code on.`,
 	root.AddCommand(
 		newRecord(),
 		newRecording(),
+		newDoctor(),
 		newSchema(),
 		newMan(),
 	)

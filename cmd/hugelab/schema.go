@@ -15,7 +15,9 @@ type schema struct {
 
 // schemas lists every output that has a schema, in the order of the verbs.
 func schemas() []schema {
-	return nil
+	return []schema{
+		{"doctor", doctorSchema},
+	}
 }
 
 func newSchema() *cobra.Command {
