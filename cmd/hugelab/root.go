@@ -32,6 +32,7 @@ on this machine. A verb that runs a command passes the command's code on.`,
 		newRecord(),
 		newRecording(),
 		newPredict(),
+		newDoctor(),
 		newSchema(),
 		newMan(),
 	)

@@ -19,6 +19,7 @@ type schema struct {
 func schemas() []schema {
 	return []schema{
 		{"predict", report.PredictSchema()},
+		{"doctor", doctorSchema},
 	}
 }
 

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hugelab/hugelab/trace"
+)
+
+// recordingInfo is what recording info writes with --json.
+type recordingInfo struct {
+	Header trace.Header      `json:"header"`
+	Footer *trace.Footer     `json:"footer,omitempty"` // missing when the recording was cut off
+	Cut    string            `json:"cut,omitempty"`    // where, in a sentence
+	Events uint64            `json:"events"`
+	Kinds  map[string]uint64 `json:"kinds"`
+
+	kinds [trace.NumKinds]uint64
+}
+
+func newRecordingInfo() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "info FILE",
+		Short: "Say what a recording holds, and what its method could not see",
+		Long: `Say what was recorded, where and how, how many events of each kind there are, and
+what this way of recording could not see.`,
+		Example: "  hugelab recording info sort.hlr",
+		Args:    argsUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var info recordingInfo
+			err := withRecording(cmd, args[0], func(r *trace.Reader) (err error) {
+				info, err = readInfo(r)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			if !asJSON {
+				return info.write(cmd.OutOrStdout())
+			}
+			enc := json.NewEncoder(cmd.OutOrStdout())
+			enc.SetIndent("", "  ")
+			enc.SetEscapeHTML(false)
+			return enc.Encode(info)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "write JSON")
+	return cmd
+}
+
+// readInfo reads a recording to its end.
+func readInfo(r *trace.Reader) (recordingInfo, error) {
+	info := recordingInfo{Header: r.Header, Kinds: map[string]uint64{}}
+	var e trace.Event
+	for {
+		err := r.Next(&e)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return info, err
+		}
+		info.Events++
+		if int(e.Kind) < trace.NumKinds {
+			info.kinds[e.Kind]++
+		}
+		info.Kinds[e.Kind.String()]++
+	}
+	info.Footer = r.Footer
+	_, info.Cut = r.Cut()
+	return info, nil
+}
+
+func (i *recordingInfo) write(w io.Writer) error {
+	h := &i.Header
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-10s %s\n", name, fmt.Sprintf(format, args...))
+	}
+	row("command", "%s", quoted(h.Command))
+	how := string(h.Method)
+	if h.Attached {
+		how += ", attached to a running process"
+	}
+	row("method", "%s", how)
+	row("machine", "Linux %s %s, %d CPUs, %.1f GiB, %dk pages", h.Kernel, h.Arch, h.CPUs,
+		float64(h.MemTotal)/(1<<30), h.PageSize>>10)
+	if h.Limit != 0 {
+		row("limit", "%.1f GiB by a memory cgroup", float64(h.Limit)/(1<<30))
+	}
+	row("start", "%s", h.Start)
+	if f := i.Footer; f != nil {
+		row("time", "%v, user %v, system %v (recording included)",
+			short(int64(f.Wall)), short(int64(f.User)), short(int64(f.System)))
+		row("exit", "%d", f.Exit)
+		row("faults", "%d", f.Faults)
+		row("lost", "%d", f.Lost)
+	}
+	row("events", "%d", i.Events)
+	for k, n := range i.kinds {
+		if n > 0 {
+			fmt.Fprintf(&b, "  %-12s %d\n", trace.Kind(k), n)
+		}
+	}
+	for _, s := range h.CannotKnow {
+		row("not seen", "%s", s)
+	}
+	if i.Footer != nil {
+		for _, s := range i.Footer.Notes {
+			row("note", "%s", s)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// short is a duration with three digits or so.
+func short(ns int64) time.Duration {
+	d := time.Duration(ns)
+	for unit := time.Duration(1); ; unit *= 10 {
+		if d < 1000*unit {
+			return d.Round(unit)
+		}
+	}
+}
+
+// quoted joins a command's words, quoting those a shell would not take whole.
+func quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		if w == "" || strings.ContainsAny(w, " \t\n'\"\\$&|;<>()*?[]#~`!{}") {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		out[i] = w
+	}
+	return strings.Join(out, " ")
+}
