@@ -55,6 +55,9 @@ func (m *Machine) growHeap(c *Current, sp *space, r Region, old, end VA) {
 			m.khugepagedEnter(sp, v)
 		}
 	}
+	if n := v.next(); n != nil && n.start == v.end {
+		sp.loose = true
+	}
 	if flags&vmLockMask == vmLocked {
 		m.populateAll(c, sp, old, end)
 	}

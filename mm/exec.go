@@ -4,10 +4,9 @@ import "fmt"
 
 // execState is what Exec keeps between calls.
 type execState struct {
-	cur     Current
-	done    WorkSum       // the program's work, all but what cur holds
-	regions []RegionUsage // by Region, when Config.ByRegion is set
-	moved   lastRemap
+	cur   Current
+	done  WorkSum // the program's work, all but what cur holds
+	moved lastRemap
 }
 
 // lastRemap is the remap that an OpNote may still tell the address of.
@@ -69,7 +68,7 @@ func (m *Machine) Exec(ops []Op, out []Result) (n int, err error) {
 		if faults := m.Usage.Faults - before; faults != 0 {
 			res.Faults = uint32(min(faults, 1<<32-1))
 			if m.cfg.ByRegion {
-				m.regionUse(op.Region).Faults += faults
+				m.region(op.Region).Faults += faults
 			}
 		}
 	}
@@ -84,12 +83,10 @@ func (m *Machine) Advance(now Nanos) {
 	}
 }
 
-// regionUse is what region r cost, to add to.
-func (m *Machine) regionUse(r Region) *RegionUsage {
-	for int(r) >= len(m.exec.regions) {
-		m.exec.regions = append(m.exec.regions, RegionUsage{})
-	}
-	return &m.exec.regions[r]
+// programWork is all that programs did through Exec.
+func (m *Machine) programWork() *WorkSum {
+	m.exec.done.Take(&m.exec.cur.Work)
+	return &m.exec.done
 }
 
 // opTouch does a run of accesses.

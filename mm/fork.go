@@ -13,6 +13,7 @@ func (m *Machine) opFork(c *Current, sp *space, op *Op) error {
 	c.Work.Add(PrimMmapWrite, 1)
 	child := m.newSpace(Space(op.Arg))
 	child.thpDisable, child.compat, child.shift = sp.thpDisable, sp.compat, sp.shift
+	child.loose = sp.loose
 	child.brkStart, child.brkEnd = sp.brkStart, sp.brkEnd
 	child.mmapBase, child.baseKnown = sp.mmapBase, sp.baseKnown
 	child.stackLow, child.stackHigh = sp.stackLow, sp.stackHigh
@@ -31,6 +32,7 @@ func (m *Machine) forkVMA(c *Current, child *space, v *vma) {
 	n := *v
 	n.sp, n.place, n.chain, n.anon = child, nil, nil, nil
 	n.flags &^= vmLockMask | vmUffd
+	child.loose = child.loose || n.flags != v.flags
 	if v.flags&vmWipeFork == 0 {
 		m.anonFork(&n, v)
 	}

@@ -174,6 +174,7 @@ func (m *Machine) keepSource(c *Current, src, n *vma, q *moveReq) {
 	src.setFlags(src.flags &^ vmLockMask)
 	if src != n && src.start == q.from && src.end == q.from+q.old {
 		m.anonUnlink(src)
+		src.sp.loose = true
 	}
 }
 

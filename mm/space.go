@@ -179,11 +179,20 @@ func (m *Machine) checkSpace(sp *space) error {
 		if err := v.checkChain(); err != nil {
 			return at(err.Error())
 		}
+		if p := v.prev(); p != nil && !sp.loose && m.alike(p, v) {
+			return at("should have merged with the one below")
+		}
 	}
 	if h := sp.hit; h != nil && h.place == nil {
 		return fmt.Errorf("vma: the last hit %#x is no longer mapped", h.start)
 	}
 	return sp.regions.check()
+}
+
+// alike says whether two neighbours without pages must have been merged.
+func (m *Machine) alike(p, v *vma) bool {
+	q := mergeReq{prev: p, start: v.start, end: v.end, pgoff: v.pgoff, flags: v.flags, file: v.file, node: v.node}
+	return v.anon == nil && p.anon == nil && v.flags&vmSpecials == 0 && q.canLeft(m)
 }
 
 // checkChain proves v's links to anonVMAs.

@@ -71,6 +71,7 @@ type space struct {
 	stackHigh        VA        // end of the main stack
 	shift            Shift     // how far this space's areas lie from the recorded ones
 	compat           bool      // a 32-bit program
+	loose            bool      // holds VMAs that are alike and yet not merged, as Linux leaves them at times
 	regions          regionMap // owned by the VMA side: Region -> base address
 
 	rssAnon Pages // mapped anonymous pages (zero pages excluded)
