@@ -28,11 +28,12 @@ type script struct {
 
 // The addresses of the made-up program.
 const (
-	exeAt   = 0x555555554000
-	heapAt  = 0x555555600000
-	stackAt = 0x7ffffffde000
-	mapAt   = 0x7ffff0000000 // of 16 MiB, aligned to 2 MiB
-	mapLen  = 16 << 20
+	exeAt    = 0x555555554000
+	heapAt   = 0x555555600000
+	stackAt  = 0x7ffffffde000
+	loaderAt = 0x7ffff7fc7000
+	mapAt    = 0x7ffff0000000 // of 16 MiB, aligned to 2 MiB
+	mapLen   = 16 << 20
 )
 
 func newScript(t *testing.T, h trace.Header) *script {
@@ -69,6 +70,7 @@ func (s *script) exec() {
 	s.event(trace.Event{Kind: trace.KindExec, A: 100, B: stackAt + 0x20000, Name: "/bin/made-up"})
 	private := uint64(2) << 32
 	s.event(trace.Event{Kind: trace.KindMapAt, A: exeAt, B: exeAt + 0x10000, C: 5 | private, D: 77, Name: "/bin/made-up"})
+	s.event(trace.Event{Kind: trace.KindMapAt, A: loaderAt, B: loaderAt + 0x26000, C: 5 | private, D: 78, Name: "/lib/ld.so"})
 	s.event(trace.Event{Kind: trace.KindMapAt, A: stackAt, B: stackAt + 0x21000, C: 3 | private | 0x100<<32, Name: "[stack]"})
 	s.event(trace.Event{Kind: trace.KindBrkAt, A: heapAt, B: heapAt})
 }
@@ -299,7 +301,7 @@ func TestCutOff(t *testing.T) {
 	r, _ := open()
 	data, _ := io.ReadAll(r)
 	p := mustRun(t, input(t, func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data[:len(data)-8])), nil
+		return io.NopCloser(bytes.NewReader(data[:len(data)-40])), nil
 	}, "never"))
 	if p.Rows[0].Faults == 0 || p.Rows[0].EndAnon == 0 {
 		t.Errorf("row %+v", p.Rows[0])
