@@ -97,7 +97,7 @@ func TestHuman(t *testing.T) {
 		{HumanTime(20000 * time.Second), "5.56 h"}, {HumanTime(2400 * time.Hour), "100 d"},
 		{HumanPercent(0.031), "3.1 %"}, {HumanPercent(0.0004), "0.04 %"}, {HumanPercent(0.871), "87 %"}, {HumanPercent(0), "0 %"},
 		{HumanPercent(12), ">999 %"},
-		{Change(100, 103.1), "+3.1 %"}, {Change(100, 13), "-87 %"}, {Change(0, 5), "new"}, {Change(0, 0), "0 %"},
+		{Change(100, 103.1), "+3.1 %"}, {Change(1000, 1000.6), "+0.1 %"}, {Change(100, 13), "-87 %"}, {Change(0, 5), "new"}, {Change(0, 0), "0 %"},
 		{Change(1, 12), "x12"}, {Change(1e6, 1e6+1), "~0 %"}, {Change(1, 1e6), ">x9k"}, {Change(5, 0), "-100 %"},
 	}
 	for _, tt := range tests {

@@ -105,8 +105,8 @@ func Change(from, to float64) string {
 	switch {
 	case math.Abs(v) < 0.0005:
 		return "~0 %"
-	case v > 0:
-		return "+" + percent(v)
+	case math.Abs(v) < 0.0995:
+		return fmt.Sprintf("%+.1f %%", 100*v)
 	}
-	return percent(v)
+	return fmt.Sprintf("%+.0f %%", 100*v)
 }

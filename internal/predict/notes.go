@@ -63,7 +63,9 @@ func notesOf(r *trace.Reader, replay *trace.Replay) []string {
 			notes = append(notes, fmt.Sprintf("not known: %s (%s pages)", unknownText(k), HumanCount(n)))
 		}
 	}
-	notes = append(notes, r.Header.CannotKnow...)
+	for _, what := range r.Header.CannotKnow {
+		notes = append(notes, "not known: "+what)
+	}
 	if f := r.Footer; f != nil {
 		notes = append(notes, f.Notes...)
 	}
