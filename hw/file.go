@@ -42,7 +42,8 @@ func Load(r io.Reader) (*Profile, error) {
 		return nil, fmt.Errorf("machine profile: %w", err)
 	}
 	if f.Version != fileVersion {
-		return nil, fmt.Errorf("machine profile: version %d, want %d; make it again with hugelab calibrate", f.Version, fileVersion)
+		return nil, fmt.Errorf("machine profile: version %d, want %d; make it again with hugelab calibrate",
+			f.Version, fileVersion)
 	}
 	p := &Profile{Name: f.Name, Source: f.Source}
 	seen := [mm.NumPrims]bool{}

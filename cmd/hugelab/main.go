@@ -13,6 +13,7 @@ import (
 func main() {
 	record.Stub() // in the process that becomes the recorded program this does not return
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal ends the work in good order, the second ends the program
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

@@ -70,7 +70,8 @@ advise=>=64m are what no setting does: the program advising its own memory.`,
 	for i, k := range khugepagedKnobs {
 		fl.StringVar(&f.knobs[i], k, "", "khugepaged's setting in every row but now, as `N`")
 	}
-	fl.StringVar(&f.memory, "memory-state", "fresh", "free memory at the start: fresh, host, or a `FILE` like /proc/buddyinfo")
+	fl.StringVar(&f.memory, "memory-state", "fresh",
+		"free memory at the start: fresh, host, or a `FILE` like /proc/buddyinfo")
 	fl.StringVar(&f.limit, "memory-limit", "", "memory cgroup limit as `BYTES` or none (default: this process's)")
 	fl.StringVar(&f.profile, "profile", "", "machine profile that prices the work: vm, metal or a `FILE`")
 	fl.DurationVar(&f.settle, "settle", 0, "let khugepaged work for this `TIME` after the end")
@@ -118,7 +119,8 @@ func (f *predictFlags) run(cmd *cobra.Command, args []string) error {
 // input checks the flags that need nothing of a recording or the host.
 func (f *predictFlags) input() (predict.Input, error) {
 	in := predict.Input{
-		Settle: f.settle, Layouts: f.layouts, Seed: f.seed, ByMapping: f.by == "mapping", Timeline: f.timeline, MaxMemory: -1,
+		Settle: f.settle, Layouts: f.layouts, Seed: f.seed,
+		ByMapping: f.by == "mapping", Timeline: f.timeline, MaxMemory: -1,
 	}
 	var err error
 	switch {

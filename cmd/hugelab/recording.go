@@ -14,13 +14,13 @@ import (
 func newRecording() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "recording",
-		Short: "Look into recordings",
-		Long: `Look into recordings. FILE may be - for stdin. A recording that was cut off is
-read up to the cut.`,
+		Short: "Look into recordings, and make one of another tool's output",
+		Long: `Look into recordings, and make one of perf script's text. FILE may be - for
+stdin. A recording that was cut off is read up to the cut.`,
 		Example: "  hugelab recording info sort.hlr",
 	}
 	needVerb(cmd)
-	cmd.AddCommand(newRecordingInfo(), newRecordingCat())
+	cmd.AddCommand(newRecordingInfo(), newRecordingCat(), newRecordingImport())
 	return cmd
 }
 
@@ -67,18 +67,26 @@ func catEvents(out io.Writer, r *trace.Reader, asJSON bool) error {
 	}
 }
 
+// openRecording opens FILE, or stdin for "-". done closes it.
+func openRecording(cmd *cobra.Command, file string) (r io.Reader, done func(), err error) {
+	if file == "-" {
+		return cmd.InOrStdin(), func() {}, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("recording: %w", err)
+	}
+	return f, func() { f.Close() }, nil
+}
+
 // withRecording opens a recording, lets f read it, and says on stderr where it
 // was cut off.
 func withRecording(cmd *cobra.Command, file string, f func(*trace.Reader) error) error {
-	in := cmd.InOrStdin()
-	if file != "-" {
-		fd, err := os.Open(file)
-		if err != nil {
-			return fmt.Errorf("recording: %w", err)
-		}
-		defer fd.Close()
-		in = fd
+	in, done, err := openRecording(cmd, file)
+	if err != nil {
+		return err
 	}
+	defer done()
 	r, err := trace.NewReader(bufio.NewReaderSize(in, 1<<16))
 	if err == nil {
 		err = f(r)

@@ -12,17 +12,6 @@ import (
 	"github.com/hugelab/hugelab/trace"
 )
 
-// recordingInfo is what recording info writes with --json.
-type recordingInfo struct {
-	Header trace.Header      `json:"header"`
-	Footer *trace.Footer     `json:"footer,omitempty"` // missing when the recording was cut off
-	Cut    string            `json:"cut,omitempty"`    // where, in a sentence
-	Events uint64            `json:"events"`
-	Kinds  map[string]uint64 `json:"kinds"`
-
-	kinds [trace.NumKinds]uint64
-}
-
 func newRecordingInfo() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -33,16 +22,20 @@ what this way of recording could not see.`,
 		Example: "  hugelab recording info sort.hlr",
 		Args:    argsUsage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var info recordingInfo
-			err := withRecording(cmd, args[0], func(r *trace.Reader) (err error) {
-				info, err = readInfo(r)
-				return err
-			})
+			in, done, err := openRecording(cmd, args[0])
 			if err != nil {
 				return err
 			}
+			defer done()
+			info, err := trace.ReadInfo(in)
+			if err != nil {
+				return fmt.Errorf("recording: %s: %w", args[0], err)
+			}
+			if info.Cut != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "hugelab: %s: %s\n", args[0], info.Cut)
+			}
 			if !asJSON {
-				return info.write(cmd.OutOrStdout())
+				return writeInfo(cmd.OutOrStdout(), &info)
 			}
 			enc := json.NewEncoder(cmd.OutOrStdout())
 			enc.SetIndent("", "  ")
@@ -54,30 +47,7 @@ what this way of recording could not see.`,
 	return cmd
 }
 
-// readInfo reads a recording to its end.
-func readInfo(r *trace.Reader) (recordingInfo, error) {
-	info := recordingInfo{Header: r.Header, Kinds: map[string]uint64{}}
-	var e trace.Event
-	for {
-		err := r.Next(&e)
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return info, err
-		}
-		info.Events++
-		if int(e.Kind) < trace.NumKinds {
-			info.kinds[e.Kind]++
-		}
-		info.Kinds[e.Kind.String()]++
-	}
-	info.Footer = r.Footer
-	_, info.Cut = r.Cut()
-	return info, nil
-}
-
-func (i *recordingInfo) write(w io.Writer) error {
+func writeInfo(w io.Writer, i *trace.Info) error {
 	h := &i.Header
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
@@ -89,8 +59,10 @@ func (i *recordingInfo) write(w io.Writer) error {
 		how += ", attached to a running process"
 	}
 	row("method", "%s", how)
-	row("machine", "Linux %s %s, %d CPUs, %.1f GiB, %dk pages", h.Kernel, h.Arch, h.CPUs,
-		float64(h.MemTotal)/(1<<30), h.PageSize>>10)
+	if h.Kernel != "" {
+		row("machine", "Linux %s %s, %d CPUs, %.1f GiB, %dk pages", h.Kernel, h.Arch, h.CPUs,
+			float64(h.MemTotal)/(1<<30), h.PageSize>>10)
+	}
 	if h.Limit != 0 {
 		row("limit", "%.1f GiB by a memory cgroup", float64(h.Limit)/(1<<30))
 	}
@@ -99,22 +71,22 @@ func (i *recordingInfo) write(w io.Writer) error {
 		row("time", "%v, user %v, system %v (recording included)",
 			short(int64(f.Wall)), short(int64(f.User)), short(int64(f.System)))
 		row("exit", "%d", f.Exit)
-		row("faults", "%d", f.Faults)
-		row("lost", "%d", f.Lost)
 	}
+	row("faults", "%d, %d of them in kernel mode; %d more only counted", i.Faults, i.KernelFaults, i.OtherFaults)
+	row("lost", "%d", i.Lost)
+	row("who", "%d processes, %d threads", i.Processes, i.Threads)
+	row("size", "%d bytes, %.1f a fault", i.Bytes, i.BytesPerFault)
 	row("events", "%d", i.Events)
-	for k, n := range i.kinds {
-		if n > 0 {
+	for k := range trace.NumKinds {
+		if n := i.Kinds[trace.Kind(k).String()]; n > 0 {
 			fmt.Fprintf(&b, "  %-12s %d\n", trace.Kind(k), n)
 		}
 	}
 	for _, s := range h.CannotKnow {
 		row("not seen", "%s", s)
 	}
-	if i.Footer != nil {
-		for _, s := range i.Footer.Notes {
-			row("note", "%s", s)
-		}
+	for _, s := range i.Notes {
+		row("note", "%s", s)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -118,6 +118,9 @@ func programOf(command []string) string {
 	return ""
 }
 
+// plainBytes need no quoting.
+const plainBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=+:,@%"
+
 // quote prints a command as a shell takes it; COMMAND where none is known.
 func quote(command []string) string {
 	if len(command) == 0 {
@@ -125,9 +128,7 @@ func quote(command []string) string {
 	}
 	parts := make([]string, len(command))
 	for i, a := range command {
-		if a == "" || strings.ContainsFunc(a, func(c rune) bool {
-			return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./=+:,@%", c))
-		}) {
+		if a == "" || strings.Trim(a, plainBytes) != "" {
 			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
 		}
 		parts[i] = a

@@ -222,7 +222,8 @@ func (t *track) ops(ops []mm.Op) {
 		return
 	}
 	if n, err := t.machine.Exec(ops, nil); err != nil {
-		t.err = fmt.Errorf("model: operation of kind %d at %d ns: %w", ops[min(n, len(ops)-1)].Kind, ops[min(n, len(ops)-1)].When, err)
+		bad := &ops[min(n, len(ops)-1)]
+		t.err = fmt.Errorf("model: operation of kind %d at %d ns: %w", bad.Kind, bad.When, err)
 	}
 }
 

@@ -179,7 +179,8 @@ func (s *selection) reason(r *Row) string {
 	case GoalLatency:
 		text = fmt.Sprintf("%s makes the worst fault %s shorter", r.Name, percent(s.gain(r)))
 	default:
-		text = fmt.Sprintf("%s saves %s of the run: %s fewer faults, %s less kernel time", r.Name, percent(s.gain(r)),
+		text = fmt.Sprintf("%s saves %s of the run: %s fewer faults, %s less kernel time",
+			r.Name, percent(s.gain(r)),
 			percent(fallen(float64(s.now.Faults), float64(r.Faults))),
 			percent(fallen(float64(s.now.Kernel), float64(r.Kernel))))
 	}
@@ -196,13 +197,15 @@ func (s *selection) reason(r *Row) string {
 func (s *selection) cost(r *Row) string {
 	var parts []string
 	if d := -fallen(float64(s.now.PeakAnon), float64(r.PeakAnon)); s.goal != GoalMemory && d > 0.0005 {
-		parts = append(parts, fmt.Sprintf("%s more memory at peak (%s)", percent(d), HumanBytes(r.PeakAnon-s.now.PeakAnon)))
+		more := HumanBytes(r.PeakAnon - s.now.PeakAnon)
+		parts = append(parts, fmt.Sprintf("%s more memory at peak (%s)", percent(d), more))
 	}
 	if d := -s.saved(r); s.goal != GoalTime && d > 0.0005 {
 		parts = append(parts, fmt.Sprintf("%s of the run in kernel time", percent(d)))
 	}
 	if s.goal != GoalLatency && r.WorstFault > s.now.WorstFault {
-		parts = append(parts, fmt.Sprintf("a worst fault of %s instead of %s", HumanTime(r.WorstFault), HumanTime(s.now.WorstFault)))
+		parts = append(parts, fmt.Sprintf("a worst fault of %s instead of %s",
+			HumanTime(r.WorstFault), HumanTime(s.now.WorstFault)))
 	}
 	return join(parts)
 }

@@ -18,8 +18,10 @@ func Assumptions() []string {
 	return []string{
 		"the program would access the same pages in the same order under every policy",
 		"nothing else on the machine competes for memory, and nothing is swapped",
-		"kernel time is that of memory alone: faults, clearing, copying, unmapping, the memory calls, fork, exec and exit",
-		"pages accessed again without a fault are not in a recording: \"untouched\" is an upper bound in large folios",
+		"kernel time is that of memory alone: faults, clearing, copying, unmapping, the memory calls, " +
+			"fork, exec and exit",
+		"pages accessed again without a fault are not in a recording: \"untouched\" is an upper bound " +
+			"in large folios",
 	}
 }
 
@@ -48,7 +50,8 @@ func notesOf(r *trace.Reader, replay *trace.Replay) []string {
 		notes = append(notes, "the recording is cut off: "+where)
 	}
 	if r.Header.Attached {
-		notes = append(notes, "the recording began in a running program: what it did before is only known from its page map")
+		notes = append(notes,
+			"the recording began in a running program: what it did before is only known from its page map")
 	}
 	if f := r.Footer; f != nil {
 		if f.Interrupted {

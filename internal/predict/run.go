@@ -85,7 +85,8 @@ func Run(ctx context.Context, in Input) (*Prediction, error) {
 	}
 	p.Programs = Programs(p.Recording.Command)
 	if p.Best = Recommend(p, in.Goal, in.MaxMemory); p.Best != nil {
-		p.Best.Commands = Commands(p.Row(p.Best.Policy), in.Policies[0].Policy, p.rules, p.Sizes, p.Recording.Command)
+		row, now := p.Row(p.Best.Policy), in.Policies[0].Policy
+		p.Best.Commands = Commands(row, now, p.rules, p.Sizes, p.Recording.Command)
 	}
 	return p, nil
 }

@@ -78,19 +78,24 @@ func predictHead(d *doc, p *predict.Prediction) {
 	if now == nil {
 		now = &p.Rows[0]
 	}
-	run := "how long the program ran is not known"
-	if whole := r.Whole(); whole > 0 {
-		run = fmt.Sprintf("it ran %s (%s of processor time), %s of that in the kernel for its memory",
-			predict.HumanTime(r.Wall), predict.HumanTime(r.CPU), predict.HumanPercent(float64(now.Kernel)/float64(whole)))
-		if r.CPU == 0 {
-			run = fmt.Sprintf("it ran %s, %s of that in the kernel for its memory",
-				predict.HumanTime(r.Wall), predict.HumanPercent(float64(now.Kernel)/float64(whole)))
-		}
-	}
-	d.line(run)
+	d.line(runLine(r, now))
 	d.line(reach(r.AnonShare))
 	d.line("now: " + p.Current)
 	d.gap()
+}
+
+// runLine is the run time and the share of it that the kernel spent on memory.
+func runLine(r *predict.Recording, now *predict.Row) string {
+	whole := r.Whole()
+	if whole <= 0 {
+		return "how long the program ran is not known"
+	}
+	share := predict.HumanPercent(float64(now.Kernel) / float64(whole))
+	ran := predict.HumanTime(r.Wall)
+	if r.CPU > 0 {
+		ran += " (" + predict.HumanTime(r.CPU) + " of processor time)"
+	}
+	return fmt.Sprintf("it ran %s, %s of that in the kernel for its memory", ran, share)
 }
 
 // reach says how much of the program these policies can touch.
@@ -123,7 +128,8 @@ func rowLabels(p *predict.Prediction) (labels []string, legend []string) {
 }
 
 func predictTable(p *predict.Prediction) table.Writer {
-	t := newTable("policy", "faults", "kernel time", "of run", "peak memory", "at end", "worst", "in large folios", "fallb.")
+	t := newTable("policy", "faults", "kernel time", "of run", "peak memory", "at end", "worst",
+		"in large folios", "fallb.")
 	now := p.Now()
 	whole := p.Recording.Whole()
 	labels, _ := rowLabels(p)
@@ -174,7 +180,8 @@ func coverage(r *predict.Row, s mm.Sizes) string {
 	if second == 0 {
 		return s.Name(first) + " " + out
 	}
-	return fmt.Sprintf("%s %.0f %s %.0f%%", s.Name(first), 100*r.CoverageBy[first], s.Name(second), 100*r.CoverageBy[second])
+	return fmt.Sprintf("%s %.0f %s %.0f%%",
+		s.Name(first), 100*r.CoverageBy[first], s.Name(second), 100*r.CoverageBy[second])
 }
 
 // topTwo are the two orders that cover most; 0 for none.
@@ -202,7 +209,8 @@ func predictNotes(d *doc, p *predict.Prediction) {
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		if r.Killed() {
-			d.line(fmt.Sprintf("* %s: would be killed: %s faults found no memory%s", r.Name, predict.HumanCount(r.OOM), limitText(p.Limit)))
+			d.line(fmt.Sprintf("* %s: would be killed: %s faults found no memory%s",
+				r.Name, predict.HumanCount(r.OOM), limitText(p.Limit)))
 		}
 		if r.Hypothetical() {
 			d.line(fmt.Sprintf("* %s: hypothetical: the program itself must advise its memory", r.Name))

@@ -18,7 +18,7 @@ type PredictJSON struct {
 	Recommended PredictRecommendedJSON `json:"recommended" doc:"the one setting for the goal"`
 	Kernel      string                 `json:"kernel" doc:"the kernel version whose rules were applied"`
 	Profile     string                 `json:"profile" doc:"the machine profile that priced the work, and its source"`
-	Layouts     int                    `json:"layouts" doc:"address-space layouts that the numbers are means of; 0 for the recorded one"`
+	Layouts     int                    `json:"layouts" doc:"layouts that the numbers are means of; 0 as recorded"`
 	Seed        uint64                 `json:"seed" doc:"seed of the layouts"`
 	Notes       []string               `json:"notes" doc:"what the reader must know of this recording"`
 	Mappings    []PredictMappingJSON   `json:"mappings,omitempty" doc:"with --by mapping"`
@@ -41,17 +41,17 @@ type PredictRecordingJSON struct {
 type PredictPolicyJSON struct {
 	Name           string            `json:"name" doc:"the policy's name or spec"`
 	Faults         uint64            `json:"faults" doc:"hardware page faults, as perf counts them"`
-	KernelSeconds  float64           `json:"kernel_seconds" doc:"the program's own kernel work for memory: faults, unmapping, memory calls, fork, exec, exit"`
+	KernelSeconds  float64           `json:"kernel_seconds" doc:"the program's kernel work for its memory"`
 	PeakAnonBytes  uint64            `json:"peak_anon_bytes" doc:"memory in anonymous folios, at most"`
 	EndAnonBytes   uint64            `json:"end_anon_bytes" doc:"the same before the last process left"`
 	MeanAnonBytes  float64           `json:"mean_anon_bytes" doc:"its mean over time"`
 	UntouchedBytes uint64            `json:"untouched_bytes" doc:"of the peak: not known to have been accessed"`
 	WorstFaultNs   int64             `json:"worst_fault_ns" doc:"the costliest single fault"`
 	Folios         map[string]uint64 `json:"folios" doc:"large folios made by faults and collapses, by size"`
-	Coverage       float64           `json:"coverage" doc:"share of anonymous memory in large folios, mean over time weighted by memory"`
+	Coverage       float64           `json:"coverage" doc:"share of memory in large folios, mean over time"`
 	Fallbacks      uint64            `json:"fallbacks" doc:"large allocations that failed"`
 
-	SoftFaults        uint64             `json:"soft_faults" doc:"faults without an exception: MADV_POPULATE, mlock, get_user_pages"`
+	SoftFaults        uint64             `json:"soft_faults" doc:"without an exception: populate, mlock"`
 	BackgroundSeconds float64            `json:"background_seconds" doc:"khugepaged's work, beside the program"`
 	CoverageBySize    map[string]float64 `json:"coverage_by_size" doc:"coverage by size"`
 	Killed            bool               `json:"killed" doc:"the program would be killed for want of memory"`
