@@ -170,6 +170,9 @@ func (m *Machine) modify(c *Current, v *vma, start, end VA, flags vmFlags, node 
 	if t := m.mergeExisting(c, &q); t != nil {
 		return t, OK
 	}
+	if v.flags&vmSpecial != 0 && (v.start < start || v.end > end) {
+		return nil, EINVAL // a special mapping stays whole (mm/mmap.c:special_mapping_split)
+	}
 	if v.start < start {
 		if v.sp.vmas.Len() >= maxMapCount {
 			return nil, ENOMEM
