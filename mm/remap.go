@@ -61,7 +61,7 @@ func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	v := sp.at(q.from)
 	maps := q.fixed || q.keep || q.want > q.old
 	switch {
-	case v == nil, maps && q.old > v.end-q.from:
+	case v == nil, maps && min(q.old, q.want) > v.end-q.from: // what shrinks first may cross VMAs
 		return 0, EFAULT
 	case q.keep && v.flags&vmSpecials != 0:
 		return 0, EINVAL
@@ -82,7 +82,9 @@ func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	if !q.fixed && !q.keep && q.old == q.want {
 		return q.from, OK
 	}
-	v = sp.at(q.from)
+	if v = sp.at(q.from); v == nil || q.old > v.end-q.from {
+		return 0, EFAULT
+	}
 	if !q.fixed && !q.keep && m.growInPlace(c, v, q) {
 		return q.from, OK
 	}

@@ -94,6 +94,8 @@ static void step(void)
 		if (a + n * 4096 > vvar)
 			n = (vvar - a) / 4096;
 	}
+	if (n == 0)
+		i = -1;
 	unsigned long what = rnd(20);
 	if (i < 0 || what < 6 && nmaps < 4000) {
 		unsigned long len = sizes[rnd(14)] * 4096, hint = 0;
