@@ -37,6 +37,7 @@ type kernelMap struct {
 type kernelReplay struct {
 	*testing.T
 	m    *Machine
+	id   Space
 	heap VA
 	next Region
 }
@@ -47,7 +48,7 @@ func replayKernel(t *testing.T, name string) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	r := &kernelReplay{T: t, m: vmaMachine(t, Config{}), next: 10}
+	r := &kernelReplay{T: t, m: vmaMachine(t, Config{}), id: 1, next: 10}
 	sc, first := bufio.NewScanner(f), true
 	for line := 1; sc.Scan(); line++ {
 		w := strings.Fields(sc.Text())
@@ -112,8 +113,11 @@ func (r *kernelReplay) begin(maps []kernelMap) {
 			op.Aux = uint64(AreaMmap)
 		}
 		do(r, r.m, op)
+		if op.Access&Write != 0 && op.Flags&MapSpecial == 0 { // written before main
+			touchAt(r.m, 1, k.start)
+		}
 	}
-	r.m.spaces[1].regions.set(1, 0, 1<<35)
+	r.m.spaces[r.id].regions.set(1, 0, 1<<35)
 }
 
 func (r *kernelReplay) compare(maps []kernelMap) string {
@@ -121,7 +125,7 @@ func (r *kernelReplay) compare(maps []kernelMap) string {
 	for _, k := range maps {
 		fmt.Fprintf(&want, "%x-%x %s\n", k.start, k.end, k.perm[:3])
 	}
-	for n := r.m.spaces[1].vmas.First(); n != nil; n = n.Next() {
+	for n := r.m.spaces[r.id].vmas.First(); n != nil; n = n.Next() {
 		perm := []byte("---")
 		for i, f := range []vmFlags{vmRead, vmWrite, vmExec} {
 			if n.Val.flags&f != 0 {
@@ -162,10 +166,10 @@ func (r *kernelReplay) call(w []string) string {
 	for i, s := range w[1 : len(w)-2] {
 		a[i] = hex(s)
 	}
-	op := Op{Region: 1, Page: a[0] / page, N: Pages(a[1]+page-1) / page}
+	op := Op{Region: 1, Space: r.id, Page: a[0] / page, N: Pages(a[1]+page-1) / page}
 	switch w[0] {
 	case "touch":
-		if v := r.m.spaces[1].at(VA(a[0])); (ret == 1) != (v != nil && v.flags&vmWrite != 0) {
+		if v := r.m.spaces[r.id].at(VA(a[0])); (ret == 1) != (v != nil && v.flags&vmWrite != 0) {
 			return fmt.Sprintf("model has %+v", v)
 		} else if ret == 1 {
 			r.m.anonPrepare(&Current{}, v)
@@ -177,18 +181,26 @@ func (r *kernelReplay) call(w []string) string {
 		op.Kind = OpUnmap
 	case "mprotect":
 		op.Kind, op.Access = OpProtect, Access(a[2])
+	case "mlock2":
+		op.Kind, op.Flags = OpLock, LockOnFault
+	case "munlock":
+		op.Kind = OpUnlock
+	case "fork":
+		do(r, r.m, Op{Kind: OpFork, Space: r.id, Arg: uint64(r.id + 1)})
+		r.id++
+		return ""
 	case "madvise":
 		op.Kind, op.Arg = OpAdvise, a[2]
 	case "mremap":
 		return r.mremap(a, ret)
 	case "brk":
-		op = Op{Kind: OpBrk, Region: 1, N: Pages(VA(a[0])-r.heap) / page}
+		op = Op{Kind: OpBrk, Space: r.id, Region: 1, N: Pages(VA(a[0])-r.heap) / page}
 		if uint64(ret) != a[0] {
 			ret = -int64(ENOMEM)
 		}
 	}
 	res := do(r, r.m, op)
-	r.m.spaces[1].regions.set(1, 0, 1<<35)
+	r.m.spaces[r.id].regions.set(1, 0, 1<<35)
 	if ret < 0 && int64(res.Errno) != -ret || ret >= 0 && res.Errno != OK {
 		return fmt.Sprintf("model says %v", res.Errno)
 	}
@@ -200,7 +212,7 @@ func (r *kernelReplay) call(w []string) string {
 
 // mmapOp turns mmap's arguments into an Op. Linux: include/uapi/asm-generic/mman*.h.
 func (r *kernelReplay) mmapOp(a [5]uint64) Op {
-	op := Op{Kind: OpMap, Region: r.next, N: Pages(a[1]) / page, Access: Access(a[2]), Arg: a[0]}
+	op := Op{Kind: OpMap, Space: r.id, Region: r.next, N: Pages(a[1]) / page, Access: Access(a[2]), Arg: a[0]}
 	r.next++
 	for bit, f := range map[uint64]OpFlags{0x10: MapFixed | MapReplaces, 0x4000: MapNoReserve, 0x20000: MapStack} {
 		if a[3]&bit != 0 {
@@ -215,8 +227,8 @@ func (r *kernelReplay) mmapOp(a [5]uint64) Op {
 
 func (r *kernelReplay) mremap(a [5]uint64, ret int64) string {
 	ops := []Op{
-		{Kind: OpRemap, Space: 1, Region: 1, Page: a[0] / page, N: Pages(a[1] / page), Arg: a[2] / page, Aux: uint64(r.next)},
-		{Kind: OpNote, Space: 1, Arg: a[4]},
+		{Kind: OpRemap, Space: r.id, Region: 1, Page: a[0] / page, N: Pages(a[1] / page), Arg: a[2] / page, Aux: uint64(r.next)},
+		{Kind: OpNote, Space: r.id, Arg: a[4]},
 	}
 	r.next++
 	for bit, f := range map[uint64]OpFlags{1: RemapMayMove, 2: RemapFixed, 4: RemapDontUnmap} {

@@ -6,8 +6,9 @@
  *	cc -O2 -static -no-pie -o vmas vmas.c && ./vmas SEED STEPS >vmas-SEED.txt
  *
  * Lines: D (a map follows, one VMA a line, ended by E), mmap, munmap, mprotect,
- * mremap, madvise, brk and touch with their arguments in hex, then "=" and the
- * result or the negative errno.
+ * mremap, madvise, mlock2, munlock, brk and touch with their arguments in hex, then "=" and the
+ * result or the negative errno. After fork all goes on in the child, while the
+ * parent waits.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char out[32 << 20];
@@ -92,12 +94,12 @@ static void step(void)
 		}
 		a = maps[i].a + off * 4096;
 		if (a + n * 4096 > vvar)
-			n = (vvar - a) / 4096;
+			n = a < vvar ? (vvar - a) / 4096 : 0;
 	}
 	if (n == 0)
 		i = -1;
-	unsigned long what = rnd(20);
-	if (i < 0 || what < 6 && nmaps < 4000) {
+	unsigned long what = rnd(22);
+	if (i < 0 || (what < 6 && nmaps < 4000)) {
 		unsigned long len = sizes[rnd(14)] * 4096, hint = 0;
 		int prot = (rnd(4) ? 3 : rnd(4)), flags = MAP_PRIVATE | MAP_ANONYMOUS;
 		if (rnd(8) == 0)
@@ -148,13 +150,28 @@ static void step(void)
 		int adv = advice[rnd(10)];
 		r = call(SYS_madvise, a, n * 4096, adv, 0, 0);
 		say("madvise %lx %lx %x = %ld\n", a, n * 4096, adv, r);
-	} else if (what < 16) {
+	} else if (what == 15) {
 		static unsigned long start;
 		if (!start)
 			start = call(SYS_brk, 0, 0, 0, 0, 0);
 		unsigned long to = start + rnd(600) * 4096;
 		r = call(SYS_brk, to, 0, 0, 0, 0);
 		say("brk %lx = %ld\n", to, r);
+	} else if (what == 16) {
+		if (rnd(2)) {
+			r = call(SYS_mlock2, a, n * 4096, 1, 0, 0);
+			say("mlock2 %lx %lx = %ld\n", a, n * 4096, r);
+		} else {
+			r = call(SYS_munlock, a, n * 4096, 0, 0, 0);
+			say("munlock %lx %lx = %ld\n", a, n * 4096, r);
+		}
+	} else if (what == 17 && rnd(8) == 0) {
+		int pid = fork();
+		if (pid > 0) {
+			waitpid(pid, NULL, 0);
+			_exit(0);
+		}
+		say("fork = 0\n");
 	} else {
 		/* A write through the kernel fails where a store would kill us. */
 		static int zero = -1;
