@@ -37,5 +37,3 @@ func (m *Machine) tick(now Nanos) {}
 
 // region is the usage record of a region, made on first use.
 func (m *Machine) region(r Region) *RegionUsage { return &RegionUsage{} }
-
-func (m *Machine) pmdSize() VA { return 1 << (m.pageShift + uint(m.pmdOrder)) }

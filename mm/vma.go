@@ -152,6 +152,9 @@ func (m *Machine) span(from, to VA) Pages { return Pages(to-from) >> m.pageShift
 // bytes is the length of n pages.
 func (m *Machine) bytes(n Pages) VA { return VA(n) << m.pageShift }
 
+// pmdSize is the length that one PMD entry maps.
+func (m *Machine) pmdSize() VA { return m.bytes(m.pmdOrder.Pages()) }
+
 // startGap is where v begins for whoever looks for room below it: a stack
 // keeps its guard gap. Linux: include/linux/mm.h:vm_start_gap (v6.18).
 func (m *Machine) startGap(v *vma) VA {
