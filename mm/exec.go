@@ -5,6 +5,7 @@ import "fmt"
 // execState is what Exec keeps between calls.
 type execState struct {
 	cur   Current
+	done  WorkSum // the program's work, all but what cur holds
 	moved lastRemap
 }
 
@@ -38,7 +39,7 @@ func (m *Machine) spaceOf(id Space) *space {
 // drain, Usage.Integral grows.
 func (m *Machine) Exec(ops []Op, out []Result) (n int, err error) {
 	c := &m.exec.cur
-	defer m.pages.program.Take(&c.Work)
+	defer m.exec.done.Take(&c.Work)
 	if len(ops) > 0 && ops[0].Kind != OpNote {
 		m.exec.moved = lastRemap{}
 	}
@@ -80,6 +81,12 @@ func (m *Machine) Advance(now Nanos) {
 		c.Now = now
 		m.tick(now)
 	}
+}
+
+// programWork is all that programs did through Exec.
+func (m *Machine) programWork() *WorkSum {
+	m.exec.done.Take(&m.exec.cur.Work)
+	return &m.exec.done
 }
 
 // opTouch does a run of accesses.

@@ -18,14 +18,11 @@ func (m *Machine) opFork(c *Current, sp *space, op *Op) error {
 	child.mmapBase, child.baseKnown = sp.mmapBase, sp.baseKnown
 	child.stackLow, child.stackHigh = sp.stackLow, sp.stackHigh
 	child.regions = sp.regions.fork()
+	m.khugepagedFork(child, sp)
 	for n := sp.vmas.First(); n != nil; n = n.Next() {
 		if n.Val.flags&vmDontFork == 0 {
 			m.forkVMA(c, child, n.Val)
 		}
-	}
-	// Linux: include/linux/khugepaged.h:khugepaged_fork (v6.18).
-	for n := child.vmas.First(); n != nil && sp.khugeSlot && !child.khugeSlot; n = n.Next() {
-		m.khugepagedEnter(child, n.Val)
 	}
 	return nil
 }

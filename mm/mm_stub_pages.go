@@ -2,7 +2,7 @@ package mm
 
 // Stubs of the page side. The real files replace this one.
 
-type pageState struct{ program WorkSum }
+type pageState struct{}
 
 type khugeState struct{}
 
@@ -37,3 +37,5 @@ func (m *Machine) tick(now Nanos) {}
 
 // region is the usage record of a region, made on first use.
 func (m *Machine) region(r Region) *RegionUsage { return &RegionUsage{} }
+
+func (m *Machine) khugepagedFork(child, parent *space) {}
