@@ -52,7 +52,8 @@ func (q *mergeReq) anonFits(t *vma) bool {
 
 func (q *mergeReq) canLeft(m *Machine) bool {
 	p := q.prev
-	return p != nil && p.end == q.start && q.like(p) && q.anonFits(p) && p.anonIndex(p.end, m.pageShift) == q.pgoff
+	return p != nil && p.end == q.start && q.like(p) && q.anonFits(p) &&
+		p.anonIndex(p.end, m.pageShift) == q.pgoff
 }
 
 func (q *mergeReq) canRight(m *Machine, left bool) bool {

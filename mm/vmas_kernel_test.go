@@ -93,7 +93,8 @@ func hex(s string) uint64 {
 // begin makes the maps that the program started with.
 func (r *kernelReplay) begin(maps []kernelMap) {
 	for _, k := range maps {
-		op := Op{Kind: OpMap, Region: r.next, N: Pages(k.end-k.start) / page, Arg: uint64(k.start), Flags: MapAtExec}
+		op := Op{Kind: OpMap, Region: r.next, N: Pages(k.end-k.start) / page, Arg: uint64(k.start)}
+		op.Flags = MapAtExec
 		r.next++
 		for i, a := range []Access{Read, Write, Exec} {
 			if k.perm[i] != '-' {
@@ -227,7 +228,8 @@ func (r *kernelReplay) mmapOp(a [5]uint64) Op {
 
 func (r *kernelReplay) mremap(a [5]uint64, ret int64) string {
 	ops := []Op{
-		{Kind: OpRemap, Space: r.id, Region: 1, Page: a[0] / page, N: Pages(a[1] / page), Arg: a[2] / page, Aux: uint64(r.next)},
+		{Kind: OpRemap, Space: r.id, Region: 1, Page: a[0] / page, N: Pages(a[1] / page), Arg: a[2] / page,
+			Aux: uint64(r.next)},
 		{Kind: OpNote, Space: r.id, Arg: a[4]},
 	}
 	r.next++
