@@ -166,6 +166,8 @@ func (m *Machine) adviseFlags(c *Current, v *vma, from, to VA, adv Advice) Errno
 	if flags != v.flags {
 		if v, e = m.modify(c, v, from, to, flags, v.node); e == ENOMEM {
 			return EAGAIN
+		} else if e != OK {
+			return e
 		}
 	}
 	if adv == AdviseHugePage {

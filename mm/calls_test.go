@@ -214,6 +214,9 @@ func TestForkTakesOver(t *testing.T) {
 }
 
 func TestAdviceErrors(t *testing.T) {
+	locked := Op{Kind: OpMap, Region: 1, N: 1, Access: Read | Write, Flags: MapLocked}
+	file := Op{Kind: OpMap, Region: 1, N: 1, Access: Read, Flags: MapFile}
+	special := Op{Kind: OpMap, Region: 1, N: 1, Access: Read, Flags: MapSpecial}
 	for _, c := range []struct {
 		name string
 		op   Op
@@ -221,14 +224,14 @@ func TestAdviceErrors(t *testing.T) {
 		want Errno
 	}{
 		{"unknown", anon(1, page), 77, EINVAL},
-		{"free a file", Op{Kind: OpMap, Region: 1, N: 1, Access: Read, Flags: MapFile}, AdviseFree, EINVAL},
-		{"wipe a file", Op{Kind: OpMap, Region: 1, N: 1, Access: Read, Flags: MapFile}, AdviseWipeOnFork, EINVAL},
-		{"drop locked", Op{Kind: OpMap, Region: 1, N: 1, Access: 3, Flags: MapLocked}, AdviseDontNeed, EINVAL},
-		{"drop locked, meant", Op{Kind: OpMap, Region: 1, N: 1, Access: 3, Flags: MapLocked}, AdviseDontNeedLocked, OK},
-		{"guard locked", Op{Kind: OpMap, Region: 1, N: 1, Access: 3, Flags: MapLocked}, AdviseGuardInstall, EINVAL},
-		{"populate read-only for write", Op{Kind: OpMap, Region: 1, N: 1, Access: Read}, AdvisePopulateWrite, EFAULT},
+		{"free a file", file, AdviseFree, EINVAL},
+		{"wipe a file", file, AdviseWipeOnFork, EINVAL},
+		{"drop locked", locked, AdviseDontNeed, EINVAL},
+		{"drop locked, meant", locked, AdviseDontNeedLocked, OK},
+		{"guard locked", locked, AdviseGuardInstall, EINVAL},
+		{"populate read-only", Op{Kind: OpMap, Region: 1, N: 1, Access: Read}, AdvisePopulateWrite, EFAULT},
 		{"remove private", anon(1, page), AdviseRemove, EINVAL},
-		{"hint a special map", Op{Kind: OpMap, Region: 1, N: 1, Access: Read, Flags: MapSpecial}, AdviseHugePage, OK},
+		{"hint a special map", special, AdviseHugePage, OK},
 	} {
 		m := vmaMachine(t, Config{})
 		do(t, m, c.op)

@@ -108,27 +108,28 @@ func (m *Machine) opTouch(c *Current, op *Op) error {
 	a += VA(op.Page) << m.pageShift
 	step := VA(int64(op.Stride)) << m.pageShift
 	for n := op.N; n > 0; n-- {
-		if v := sp.find(a); v != nil && v.flags&vmFile != 0 && v.start <= a {
-			m.touchFile(c, sp, v, a, op.Access)
-		} else {
-			m.touch(c, sp, a, op.Access)
-		}
+		m.touchOne(c, sp, a, op.Access)
 		a += step
 	}
 	return nil
 }
 
-// touchFile counts a fault on file-backed or shared memory; a write to a
-// private mapping of a file also makes an anonymous page.
-func (m *Machine) touchFile(c *Current, sp *space, v *vma, a VA, acc Access) {
-	if acc&Write != 0 && v.flags&(vmShared|vmSpecials) == 0 {
+// touchOne does one access. A recorded touch of file-backed or shared memory
+// was a fault, and is one here; a private mapping of a file may also get an
+// anonymous page by it.
+func (m *Machine) touchOne(c *Current, sp *space, a VA, acc Access) {
+	v := sp.find(a)
+	switch {
+	case v == nil || v.start > a || v.flags&vmFile == 0:
+		m.touch(c, sp, a, acc)
+	case v.flags&(vmShared|vmSpecials) == 0:
 		m.touchPrivateFile(c, sp, v, a, acc)
-		return
+	default:
+		m.Usage.Faults++
+		m.Usage.FileFaults++
+		sp.faults++
+		c.Work.Add(PrimFaultFile, 1)
 	}
-	m.Usage.Faults++
-	m.Usage.FileFaults++
-	sp.faults++
-	c.Work.Add(PrimFaultFile, 1)
 }
 
 // other does every operation but a touch.

@@ -52,7 +52,8 @@ func (q *mergeReq) anonFits(t *vma) bool {
 
 func (q *mergeReq) canLeft(m *Machine) bool {
 	p := q.prev
-	return p != nil && p.end == q.start && q.like(p) && q.anonFits(p) && p.anonIndex(p.end, m.pageShift) == q.pgoff
+	return p != nil && p.end == q.start && q.like(p) && q.anonFits(p) &&
+		p.anonIndex(p.end, m.pageShift) == q.pgoff
 }
 
 func (q *mergeReq) canRight(m *Machine, left bool) bool {
@@ -169,6 +170,9 @@ func (m *Machine) modify(c *Current, v *vma, start, end VA, flags vmFlags, node 
 	}
 	if t := m.mergeExisting(c, &q); t != nil {
 		return t, OK
+	}
+	if v.flags&vmSpecial != 0 && (v.start < start || v.end > end) {
+		return nil, EINVAL // a special mapping stays whole (mm/mmap.c:special_mapping_split)
 	}
 	if v.start < start {
 		if v.sp.vmas.Len() >= maxMapCount {

@@ -26,13 +26,16 @@ func (m *Machine) spaceGone(c *Current, sp *space)                              
 func (m *Machine) touch(c *Current, sp *space, a VA, acc Access) Outcome { return Done }
 
 func (m *Machine) touchPrivateFile(c *Current, sp *space, v *vma, a VA, acc Access) Outcome {
+	m.Usage.Faults++
+	m.Usage.FileFaults++
 	return Done
 }
 
 func (m *Machine) makeResident(c *Current, sp *space, v *vma, a VA, n Pages, o Order, acc Access) {}
 
-func (m *Machine) tick(now Nanos)                      {}
-func (m *Machine) khugepagedFork(child, parent *space) {}
+func (m *Machine) tick(now Nanos) {}
 
 // region is the usage record of a region, made on first use.
 func (m *Machine) region(r Region) *RegionUsage { return &RegionUsage{} }
+
+func (m *Machine) khugepagedFork(child, parent *space) {}

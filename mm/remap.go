@@ -40,7 +40,7 @@ func (m *Machine) opRemap(c *Current, sp *space, op *Op, from, note VA) (VA, Err
 	return at, OK
 }
 
-// remap is mm/mremap.c:do_mremap, mremap_to, mremap_at (v6.18).
+// remap is mm/mremap.c:do_mremap, mremap_to (v6.18).
 func (m *Machine) remap(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	limit := sp.limitOf()
 	if q.want == 0 || q.old == 0 || q.want > limit || q.from > limit || q.old > limit-q.from ||
@@ -50,11 +50,22 @@ func (m *Machine) remap(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	if q.fixed && (q.to > limit-q.want || q.to < q.from+q.old && q.from < q.to+q.want) {
 		return 0, EINVAL
 	}
-	v := sp.at(q.from)
-	if v == nil {
-		return 0, EFAULT
+	if q.fixed && q.old == q.want {
+		return m.moveSeveral(c, sp, q)
 	}
-	if v.flags&vmSpecials != 0 && (q.keep || q.want > q.old) {
+	return m.remapOne(c, sp, q)
+}
+
+// remapOne is an mremap within one VMA, or a shrink in place.
+func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
+	v := sp.at(q.from)
+	maps := q.fixed || q.keep || q.want > q.old
+	switch {
+	case v == nil, maps && min(q.old, q.want) > v.end-q.from: // what shrinks first may cross VMAs
+		return 0, EFAULT
+	case q.keep && v.flags&vmSpecials != 0:
+		return 0, EINVAL
+	case q.want > q.old && v.flags&vmSpecials != 0:
 		return 0, EFAULT
 	}
 	if q.fixed {
@@ -71,13 +82,7 @@ func (m *Machine) remap(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	if !q.fixed && !q.keep && q.old == q.want {
 		return q.from, OK
 	}
-	if v = sp.at(q.from); v == nil {
-		return 0, EFAULT // the destination covered it
-	}
-	if q.old > v.end-q.from {
-		if q.fixed && q.old == q.want {
-			return m.moveSeveral(c, sp, q)
-		}
+	if v = sp.at(q.from); v == nil || q.old > v.end-q.from {
 		return 0, EFAULT
 	}
 	if !q.fixed && !q.keep && m.growInPlace(c, v, q) {
@@ -178,10 +183,14 @@ func (m *Machine) keepSource(c *Current, src, n *vma, q *moveReq) {
 	}
 }
 
-// moveSeveral moves a range of several VMAs, each by itself, holes kept.
+// moveSeveral moves a range of any number of VMAs, each by itself, with the
+// holes between them. Each clears only its own part of the destination.
 // Linux: mm/mremap.c:remap_move (v6.18).
 func (m *Machine) moveSeveral(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	end := q.from + q.old
+	if sp.at(q.from) == nil {
+		return 0, EFAULT
+	}
 	for at := q.from; at < end; {
 		v := sp.find(at)
 		if v == nil || v.start >= end {
@@ -191,7 +200,7 @@ func (m *Machine) moveSeveral(c *Current, sp *space, q *moveReq) (VA, Errno) {
 		stop := min(v.end, end)
 		part := *q
 		part.from, part.old, part.want, part.to = at, stop-at, stop-at, q.to+(at-q.from)
-		if e := m.moveVMA(c, v, &part); e != OK {
+		if _, e := m.remapOne(c, sp, &part); e != OK {
 			return 0, e
 		}
 		at = stop

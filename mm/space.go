@@ -106,7 +106,8 @@ func (t *regionMap) trim() {
 // fork shares t's pieces with a new map.
 func (t *regionMap) fork() regionMap {
 	t.owner = new(byte)
-	return regionMap{first: t.first, pieces: append([]*regionPiece(nil), t.pieces...), owner: new(byte)}
+	pieces := append([]*regionPiece(nil), t.pieces...)
+	return regionMap{first: t.first, pieces: pieces, owner: new(byte)}
 }
 
 // defaultMmapBase is the top of the mmap area without randomisation and with
@@ -191,7 +192,9 @@ func (m *Machine) checkSpace(sp *space) error {
 
 // alike says whether two neighbours without pages must have been merged.
 func (m *Machine) alike(p, v *vma) bool {
-	q := mergeReq{prev: p, start: v.start, end: v.end, pgoff: v.pgoff, flags: v.flags, file: v.file, node: v.node}
+	q := mergeReq{
+		prev: p, start: v.start, end: v.end, pgoff: v.pgoff, flags: v.flags, file: v.file, node: v.node,
+	}
 	return v.anon == nil && p.anon == nil && v.flags&vmSpecials == 0 && q.canLeft(m)
 }
 

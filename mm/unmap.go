@@ -33,7 +33,10 @@ func (m *Machine) unmapRange(c *Current, sp *space, from, to VA) Errno {
 		return OK
 	}
 	if first.start < from {
-		if to < first.end && sp.vmas.Len() >= maxMapCount {
+		switch {
+		case first.flags&vmSpecial != 0:
+			return EINVAL
+		case to < first.end && sp.vmas.Len() >= maxMapCount:
 			return ENOMEM
 		}
 		m.splitVMA(c, first, from, true)
@@ -41,6 +44,9 @@ func (m *Machine) unmapRange(c *Current, sp *space, from, to VA) Errno {
 	last := first
 	for {
 		if last.end > to {
+			if last.flags&vmSpecial != 0 {
+				return EINVAL // the cut at from stays, as in Linux
+			}
 			m.splitVMA(c, last, to, false)
 		}
 		n := last.next()

@@ -70,7 +70,7 @@ func TestRandomCalls(t *testing.T) {
 	advice := []Advice{AdviseHugePage, AdviseNoHugePage, AdviseDontFork, AdviseDoFork, AdviseDontNeed,
 		AdviseWipeOnFork, AdviseKeepOnFork}
 	rapid.Check(t, func(t *rapid.T) {
-		m := &Machine{rules: Rules{StackNoHuge: true}, pageShift: 12, pmdOrder: 9}
+		m := bareMachine(t, Config{})
 		mustExec(t, m, Op{Kind: OpExec, Space: 1})
 		m.spaces[1].regions.set(1, at0, plainPages)
 		ref := plain{}
@@ -119,9 +119,10 @@ func mustExec(t *rapid.T, m *Machine, op Op) Result {
 // only that the structures stay sound.
 func TestRandomSpaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &Machine{rules: Rules{StackNoHuge: true, AlignTHP: AlignMultiple}, pageShift: 12, pmdOrder: 9}
+		m := bareMachine(t, Config{})
 		mustExec(t, m, Op{Kind: OpExec, Space: 1})
-		mustExec(t, m, Op{Kind: OpMap, Space: 1, Region: 1, Flags: MapAtExec, Aux: uint64(AreaHeap), Arg: uint64(at0)})
+		mustExec(t, m, Op{Kind: OpMap, Space: 1, Region: 1, Flags: MapAtExec, Aux: uint64(AreaHeap),
+			Arg: uint64(at0)})
 		next := Region(2)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			id := Space(rapid.IntRange(1, 3).Draw(t, "space"))
