@@ -4,7 +4,7 @@ package mm
 
 type regionMap struct{}
 
-type anonState struct{}
+type anonState struct{ n uint32 }
 
 // anonVMA is the identity under which anonymous pages are known to rmap.
 type anonVMA struct{ id uint32 }
@@ -33,8 +33,23 @@ func (m *Machine) expandStack(c *Current, sp *space, a VA) *vma { return nil }
 
 func (m *Machine) anonPrepare(c *Current, v *vma) {
 	if v.anon == nil {
-		v.anon = &anonVMA{}
+		m.anons.n++
+		v.anon = &anonVMA{id: m.anons.n}
 	}
 }
 
-func (m *Machine) rmapVMAs(a *anonVMA, index uint64, n Pages, f func(v *vma, at VA) bool) {}
+func (m *Machine) rmapVMAs(a *anonVMA, index uint64, n Pages, f func(v *vma, at VA) bool) {
+	for _, sp := range m.spaces {
+		if sp == nil {
+			continue
+		}
+		for _, v := range sp.vmas.list {
+			last := v.pgoff + uint64(v.end-v.start)>>m.pageShift
+			if v.anon != nil && v.pgoff < index+uint64(n) && last > index && !f(v, v.start) {
+				return
+			}
+		}
+	}
+}
+
+func (m *Machine) checkVMAs() error { return nil }
