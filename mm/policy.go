@@ -11,6 +11,11 @@ const (
 	Inherit
 )
 
+var modeNames = [...]string{"never", "madvise", "always", "inherit"}
+
+// String is the kernel's word for the mode.
+func (m Mode) String() string { return word(modeNames[:], int(m)) }
+
 // Defrag is the transparent_hugepage/defrag setting.
 type Defrag uint8
 
@@ -22,6 +27,18 @@ const (
 	DefragDefer
 	DefragAlways
 )
+
+var defragNames = [...]string{"never", "madvise", "defer+madvise", "defer", "always"}
+
+// String is the kernel's word for the setting.
+func (d Defrag) String() string { return word(defragNames[:], int(d)) }
+
+func word(names []string, i int) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return "invalid"
+}
 
 // Policy is what an administrator sets: the files below
 // /sys/kernel/mm/transparent_hugepage. Orders are of base pages; which sizes
@@ -42,10 +59,10 @@ type Policy struct {
 // Khugepaged holds the files below transparent_hugepage/khugepaged.
 type Khugepaged struct {
 	Defrag        bool
-	PagesToScan   uint32
-	ScanSleep     Nanos // scan_sleep_millisecs
-	AllocSleep    Nanos // alloc_sleep_millisecs
-	MaxPTEsNone   uint32
+	PagesToScan   uint32 // 1 or more
+	ScanSleep     Nanos  // scan_sleep_millisecs, whole milliseconds
+	AllocSleep    Nanos  // alloc_sleep_millisecs, whole milliseconds
+	MaxPTEsNone   uint32 // 0 to the pages of a PMD less one, as the next two
 	MaxPTEsSwap   uint32
 	MaxPTEsShared uint32
 }
@@ -56,4 +73,60 @@ type AdviseRule struct {
 	All     bool
 	Heap    bool  // the brk heap
 	AtLeast Bytes // mappings at least this long, 0 for none by length
+}
+
+// DefaultPolicy is what a kernel has that nobody configured: enabled=always
+// (the default choice of mm/Kconfig; many distributions choose madvise), the
+// PMD's size inherits it, smaller sizes are never used.
+// Linux: mm/huge_memory.c:hugepage_init, mm/khugepaged.c:khugepaged_init (v6.18).
+func DefaultPolicy(s Sizes) Policy {
+	pmd := uint32(s.PMD.Pages())
+	p := Policy{
+		Enabled:         Always,
+		Defrag:          DefragMadvise,
+		UseZeroPage:     true,
+		ShrinkUnderused: true,
+		Khugepaged: Khugepaged{
+			Defrag:        true,
+			PagesToScan:   pmd * 8,
+			ScanSleep:     10_000 * millisecond,
+			AllocSleep:    60_000 * millisecond,
+			MaxPTEsNone:   pmd - 1,
+			MaxPTEsSwap:   pmd / 8,
+			MaxPTEsShared: pmd / 2,
+		},
+	}
+	p.Size[s.PMD] = Inherit
+	return p
+}
+
+// millisecond is the unit of khugepaged's sleeps.
+const millisecond Nanos = 1_000_000
+
+// NeverPolicy is DefaultPolicy with every size, and enabled, at never.
+func NeverPolicy(s Sizes) Policy { return DefaultPolicy(s).allNever() }
+
+// allNever is p with no huge page of any size; everything else stays.
+func (p Policy) allNever() Policy {
+	p.Enabled, p.Size = Never, [NumOrders]Mode{}
+	return p
+}
+
+// Effective is the mode that faults of order o see for anonymous memory:
+// Inherit resolved. A hint does not help where Enabled is never.
+func (p Policy) Effective(o Order) Mode {
+	if m := p.Size[o]; m != Inherit {
+		return m
+	}
+	return p.Enabled
+}
+
+// AnyEnabled says whether p lets any anonymous huge page exist, hinted or not.
+func (p Policy) AnyEnabled() bool {
+	for o := range p.Size {
+		if p.Effective(Order(o)) != Never {
+			return true
+		}
+	}
+	return false
 }

@@ -1,28 +1,42 @@
 package mm
 
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
 // Rules is what a kernel does, as switches: RulesFor fills it by version, and
 // probes of a live kernel may correct it, because distributions backport. No
 // version comparison stands in a fault path.
 type Rules struct {
 	Version string // the version the switches were taken from, "6.18"
 
-	MTHP            bool      // anonymous folios of orders 2 to below the PMD's exist (6.8)
-	AlignTHP        AlignRule // placement of large anonymous maps (semantics 4.1, 4.2)
-	PTReclaim       bool      // MADV_DONTNEED of a whole table's span frees the table (6.14)
-	ShrinkUnderused bool      // underused THPs are split under pressure (6.12)
-	ExceptAdvised   bool      // prctl THP-disable "except advised" (6.18)
-	GuardRegions    bool      // MADV_GUARD_INSTALL (6.13)
-	Collapse        bool      // MADV_COLLAPSE (6.1)
-	StackNoHuge     bool      // MAP_STACK sets VM_NOHUGEPAGE (6.7)
-	CowSplitsPMD    bool      // write to a shared THP splits the PMD and copies 4 kB (5.8); before, 2 MB is copied
-	MMIDs           bool      // large folios track two mm identities (6.15); before, reuse needs refcount alone
-	LargeReuse      bool      // a large folio may be reused on a write fault (6.8 or so)
-	ZeroOnSplit     bool      // splitting replaces zero-filled pages by the zero page (6.12)
-	PerVMALock      bool      // faults under per-VMA locks (6.4)
-	BatchedZap      bool      // consecutive PTEs of one folio are unmapped in one step (6.9)
-	PMDChargeStats  bool      // per-size fallback_charge counters exist
-	FastDeferred    bool      // thp on the deferred list at fault as "maybe underused" (6.12)
-	MlockSplitsNone bool      // reserved for probes
+	MTHP             bool      // anonymous folios of orders 2 to below the PMD's exist (6.8)
+	AlignTHP         AlignRule // placement of large anonymous maps (semantics 4.1, 4.2)
+	PTReclaim        bool      // MADV_DONTNEED of a whole table's span frees the table (6.14)
+	ShrinkUnderused  bool      // underused THPs are split under pressure (6.12)
+	ExceptAdvised    bool      // prctl THP-disable "except advised" (6.18)
+	GuardRegions     bool      // MADV_GUARD_INSTALL (6.13)
+	Collapse         bool      // MADV_COLLAPSE (6.1)
+	StackNoHuge      bool      // MAP_STACK sets VM_NOHUGEPAGE (6.8)
+	CowSplitsPMD     bool      // write to a shared THP splits the PMD and copies 4 kB (5.8); before, 2 MB is copied
+	MMIDs            bool      // large folios track two mm identities (6.15); before, reuse needs refcount alone
+	LargeReuse       bool      // a PTE-mapped large folio may be reused on a write fault (6.15, with MMIDs)
+	ZeroOnSplit      bool      // splitting replaces zero-filled pages by the zero page (6.12)
+	PerVMALock       bool      // faults under per-VMA locks (6.4)
+	BatchedZap       bool      // consecutive PTEs of one folio are unmapped in one step (6.9)
+	PMDChargeStats   bool      // per-size fallback_charge counters exist (6.10)
+	FastDeferred     bool      // thp on the deferred list at fault as "maybe underused" (6.12)
+	MlockSplitsNone  bool      // reserved for probes
+	SizeStats        bool      // hugepages-<k>kB/stats exists (6.10)
+	SizeSplitStats   bool      // its split, split_failed, split_deferred (6.11)
+	SizeGauges       bool      // its nr_anon and nr_anon_partially_mapped (6.12)
+	THPAnonBoot      bool      // boot parameter thp_anon= (6.12)
+	KhugepagedShared bool      // khugepaged/max_ptes_shared (5.8)
+	KhugepagedSwap   bool      // khugepaged/max_ptes_swap (4.8)
+	Defer            bool      // defrag knows defer (4.6)
+	DeferMadvise     bool      // defrag knows defer+madvise (4.11)
 }
 
 // AlignRule is how mmap aligns large anonymous maps to the PMD's size.
@@ -32,5 +46,69 @@ type AlignRule uint8
 const (
 	AlignNone     AlignRule = iota // up to 6.6
 	AlignLong                      // 6.7: any length of at least the PMD's size
-	AlignMultiple                  // only lengths that are a multiple of the PMD's size
+	AlignMultiple                  // 6.12: only lengths that are a multiple of the PMD's size
 )
+
+// Release is a kernel's version: 6.18.3 is {6, 18, 3}.
+type Release struct{ Major, Minor, Patch int }
+
+// ParseRelease reads the leading numbers of a version as uname -r prints it:
+// "6.18", "v6.8.0-45-generic", "5.14.0-427.el9.x86_64".
+func ParseRelease(version string) (Release, error) {
+	rest := strings.TrimPrefix(strings.TrimSpace(version), "v")
+	var n [3]int
+	for i := range n {
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		v, err := strconv.Atoi(rest[:digits])
+		if err != nil || v > 9999 {
+			return Release{}, fmt.Errorf("kernel version: %q: want numbers such as 6.18 or 6.6.30-generic", version)
+		}
+		n[i], rest = v, rest[digits:]
+		next, ok := strings.CutPrefix(rest, ".")
+		if i >= 1 && (!ok || next == "" || next[0] < '0' || next[0] > '9') {
+			break
+		}
+		if !ok {
+			return Release{}, fmt.Errorf("kernel version: %q: want at least two numbers such as 6.18", version)
+		}
+		rest = next
+	}
+	return Release{n[0], n[1], n[2]}, nil
+}
+
+// Since says whether v is major.minor or later.
+func (v Release) Since(major, minor int) bool {
+	return v.Major > major || v.Major == major && v.Minor >= minor
+}
+
+// stable says whether v is at least patch of the stable series major.minor.
+func (v Release) stable(major, minor, patch int) bool {
+	return v.Major == major && v.Minor == minor && v.Patch >= patch
+}
+
+// String is "6.18" or "6.18.3".
+func (v Release) String() string {
+	if v.Patch == 0 {
+		return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+	}
+	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
+}
+
+// RulesFor fills the switches for a version as uname -r prints it, from 4.0
+// on. What follows the numbers is not read: a distribution's kernel may have
+// more than its version says, and Diff shows what a probe found otherwise.
+func RulesFor(version string) (Rules, error) {
+	v, err := ParseRelease(version)
+	if err != nil {
+		return Rules{}, err
+	}
+	if v.Major < 4 {
+		return Rules{}, fmt.Errorf("kernel version: %q: the rules are known from 4.0 on", version)
+	}
+	r := Rules{Version: v.String(), AlignTHP: alignFor(v)}
+	for i := range features {
+		f := &features[i]
+		*f.field(&r) = f.in(v)
+	}
+	return r, nil
+}

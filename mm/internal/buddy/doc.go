@@ -2,8 +2,35 @@
 // migrate type, per-CPU lists, watermarks and fallback between types, as
 // semantics.md section 1 describes mm/page_alloc.c (v6.18).
 //
-// It knows frames and blocks only: no folio, no page table, no policy.
-// Memory that was never allocated costs at most 16 bytes a 4 MB block.
+// It knows frames and blocks only: no folio, no page table, no policy. Times,
+// reclaim and the movement of pages are outside it, so three things are simpler
+// than in Linux:
+//
+//   - Nothing is reclaimed and nothing moves. Direct compaction, where Linux
+//     would try it, counts Events.Compact; of its effects the model has one, that
+//     per-CPU lists are drained. If that frees a block the allocation succeeds.
+//   - Kswapd is taken to undo a watermark boost at once: there is none.
+//   - HIGHATOMIC, CMA and isolated pageblocks do not exist.
+//
+// # Life of a block
+//
+//	             expand                  refill                 pop
+//	free list ----------> free list ----------------> pcp list -----> in use
+//	    ^   <---------- (two halves)                     |  ^           |
+//	    |      merge                       drain, trim   |  |   push    |
+//	    +------------------------------------------------+  +-----------+
+//	    |          orders 4 to 8 and above the PMD's go straight        |
+//	    +---------------------------------------------------------------+
+//
+// A block on a per-CPU list is not free: it neither merges nor counts.
+//
+// # Memory
+//
+// Every block of the largest order has 16 bytes; they hold its list links while
+// it is whole and free. Frame metadata (9 bytes a frame) lives in a slab that is
+// made when the block is first broken and given back when it is whole again.
+// Lists are linked by frame number, so nothing of it is visible to the
+// garbage collector.
 package buddy
 
 // MigrateType is what a pageblock is used for.
@@ -14,7 +41,14 @@ const (
 	Unmovable MigrateType = iota
 	Movable
 	Reclaimable
+
+	NumTypes = 3
 )
+
+var typeNames = [NumTypes]string{"Unmovable", "Movable", "Reclaimable"}
+
+// String is the type's name as /proc/pagetypeinfo has it.
+func (t MigrateType) String() string { return typeNames[t] }
 
 // Flags say how hard an allocation may try.
 type Flags uint8
@@ -30,24 +64,25 @@ const (
 // Events counts what the allocator did since the caller last cleared it. The
 // caller owns the moment: mm moves it into Work after each call.
 type Events struct {
-	PCPHit   uint32 // allocations served from a per-CPU list
+	PCPHit   uint32 // allocations served from a per-CPU list, after a refill or without one
 	Refill   uint32 // blocks moved to a per-CPU list
 	Zone     uint32 // allocations served under the zone lock
 	Fail     uint32 // allocations that found nothing
-	Compact  uint32 // direct compactions tried (all fail in this model unless they can succeed)
+	Compact  uint32 // direct compactions tried (compact_stall): a success when Alloc returned true
 	Expand   uint32 // halvings
-	PCPFree  uint32
-	ZoneFree uint32
-	Merge    uint32
+	PCPFree  uint32 // frees to a per-CPU list
+	ZoneFree uint32 // blocks given back under the zone lock, one by one or from a per-CPU list
+	Merge    uint32 // merges of two buddies
 	Fallback uint32 // blocks taken from another migrate type (mm_page_alloc_extfrag)
 }
 
-// Zone describes one zone before the machine runs.
+// Zone describes one zone before the machine runs. Where Start is aligned to
+// the largest order, any free blocks fit whose sum is at most Pages.
 type Zone struct {
 	Node  int
-	Name  string // DMA, DMA32, Normal, Movable
-	Start uint64 // first PFN
-	Pages uint64
+	Name  string   // DMA, DMA32, Normal, Movable
+	Start uint64   // first PFN
+	Pages uint64   // managed pages; the zone has no holes
 	Free  []uint64 // free blocks by order as a host has them; nil: all of it is free
 }
 
@@ -55,34 +90,34 @@ type Zone struct {
 type Config struct {
 	Zones     []Zone
 	CPUs      int
-	CPUNode   []int // node of each CPU
+	CPUNode   []int // node of each CPU; nil: all on node 0
 	PageShift uint  // 12, 14 or 16
-	MaxOrder  uint8 // largest block: 10 with 4 kB pages
+	MaxOrder  uint8 // largest block: 10 with 4 kB pages, 11 with 16 kB, 13 with 64 kB
 	PMDOrder  uint8 // 9, 11 or 13: pageblock order and the large per-CPU list
 	THP       bool  // PMD-size THP is enabled in some way: raises min_free_kbytes (1.4.2)
 }
 
-// Allocator is the machine's physical memory.
+// Allocator is the machine's physical memory. It is not safe for concurrent
+// use.
 type Allocator struct {
 	Events Events
+
+	cfg       Config
+	maxOrder  uint8
+	pbOrder   uint8  // pageblock order, the PMD's
+	pbMask    uint32 // pageblocks in a block of the largest order, less one
+	blockBase uint32 // number of the first block of the largest order
+
+	blocks []block
+	chunks []chunk
+	meta   []slabMeta
+	spare  []uint32 // slabs that no block uses
+	perLog uint8    // log2 of slabs in a chunk
+	slabs  uint32   // slabs ever made
+
+	zones   []zone
+	cpuNode []int
+	nodes   []nodeLists
+	minFree uint64 // min_free_kbytes
+	noPCP   bool   // tests: every block goes straight to the zone
 }
-
-// New makes the memory of cfg.
-func New(cfg Config) (*Allocator, error) { return &Allocator{}, nil }
-
-// Alloc takes a naturally aligned block of 2^order pages for use on cpu,
-// preferring node (negative: the CPU's own). It returns false when the
-// watermarks or the lack of a block refuse it.
-func (a *Allocator) Alloc(cpu, node int, order uint8, t MigrateType, f Flags) (pfn uint64, ok bool) {
-	return 0, false
-}
-
-// Free gives a block back. Its pages were allocated together or are being
-// freed one by one after a split.
-func (a *Allocator) Free(cpu int, pfn uint64, order uint8, t MigrateType) {}
-
-// FreePages is the number of pages on buddy lists (NR_FREE_PAGES).
-func (a *Allocator) FreePages() uint64 { return 0 }
-
-// Check verifies every list and count; nil when all add up.
-func (a *Allocator) Check() error { return nil }

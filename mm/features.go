@@ -1,0 +1,187 @@
+package mm
+
+import "fmt"
+
+// Feature is one switch of Rules, for people.
+type Feature struct {
+	Name  string // the field of Rules
+	Since string // the release that brought it, "6.8"
+	What  string // what the kernel then does, to follow "the kernel"
+	Has   bool
+}
+
+// feature is a switch, the release that brought it and the commit to look up.
+type feature struct {
+	name         string
+	major, minor int
+	commit       string // of Linux, the first 12 digits
+	what         string
+	field        func(*Rules) *bool
+}
+
+// features are the switches that a version decides, oldest last.
+var features = [...]feature{
+	{"ExceptAdvised", 6, 18, "9dc21bbd62ed", "lets prctl disable huge pages except where advised",
+		func(r *Rules) *bool { return &r.ExceptAdvised }},
+	{"MMIDs", 6, 15, "6af8cb80d3a9", "tracks which two processes map a large folio",
+		func(r *Rules) *bool { return &r.MMIDs }},
+	{"LargeReuse", 6, 15, "1da190f4d0a6", "reuses a large folio mapped by page on a write after fork",
+		func(r *Rules) *bool { return &r.LargeReuse }},
+	{"PTReclaim", 6, 14, "6375e95f381e", "frees page tables that MADV_DONTNEED empties",
+		func(r *Rules) *bool { return &r.PTReclaim }},
+	{"GuardRegions", 6, 13, "662df3e5c376", "has MADV_GUARD_INSTALL",
+		func(r *Rules) *bool { return &r.GuardRegions }},
+	{"ShrinkUnderused", 6, 12, "dafff3f4c850", "splits underused huge pages under memory pressure",
+		func(r *Rules) *bool { return &r.ShrinkUnderused }},
+	{"FastDeferred", 6, 12, "dafff3f4c850", "queues each new huge page to be tested for underuse",
+		func(r *Rules) *bool { return &r.FastDeferred }},
+	{"ZeroOnSplit", 6, 12, "b1f202060afe", "gives back zero-filled pages when it splits a huge page",
+		func(r *Rules) *bool { return &r.ZeroOnSplit }},
+	{"SizeGauges", 6, 12, "5d65c8d758f2", "counts the huge pages of each size in use",
+		func(r *Rules) *bool { return &r.SizeGauges }},
+	{"THPAnonBoot", 6, 12, "dd4d30d1cdbe", "takes sizes from the boot parameter thp_anon=",
+		func(r *Rules) *bool { return &r.THPAnonBoot }},
+	{"SizeSplitStats", 6, 11, "f216c845f3c7", "counts splits of each size",
+		func(r *Rules) *bool { return &r.SizeSplitStats }},
+	{"SizeStats", 6, 10, "ec33687c6749", "counts faults of each size",
+		func(r *Rules) *bool { return &r.SizeStats }},
+	{"PMDChargeStats", 6, 10, "ec33687c6749", "counts failed memory charges of each size",
+		func(r *Rules) *bool { return &r.PMDChargeStats }},
+	{"BatchedZap", 6, 9, "10ebac4f95e7", "unmaps a large folio's pages in one step",
+		func(r *Rules) *bool { return &r.BatchedZap }},
+	{"MTHP", 6, 8, "19eaf44954df", "has huge pages smaller than the PMD's size",
+		func(r *Rules) *bool { return &r.MTHP }},
+	{"StackNoHuge", 6, 8, "c4608d1bf7c6", "keeps huge pages out of MAP_STACK mappings",
+		func(r *Rules) *bool { return &r.StackNoHuge }},
+	{"PerVMALock", 6, 4, "0bff0aaea03e", "handles faults under a lock of the mapping alone",
+		func(r *Rules) *bool { return &r.PerVMALock }},
+	{"Collapse", 6, 1, "7d8faaf15545", "has MADV_COLLAPSE",
+		func(r *Rules) *bool { return &r.Collapse }},
+	{"CowSplitsPMD", 5, 8, "3917c80280c9", "copies 4 kB, not 2 MB, on a write to a shared huge page",
+		func(r *Rules) *bool { return &r.CowSplitsPMD }},
+	{"KhugepagedShared", 5, 8, "71a2c112a0f6", "has khugepaged/max_ptes_shared",
+		func(r *Rules) *bool { return &r.KhugepagedShared }},
+	{"DeferMadvise", 4, 11, "21440d7eb904", "knows defrag=defer+madvise",
+		func(r *Rules) *bool { return &r.DeferMadvise }},
+	{"KhugepagedSwap", 4, 8, "70652f6ec264", "has khugepaged/max_ptes_swap",
+		func(r *Rules) *bool { return &r.KhugepagedSwap }},
+	{"Defer", 4, 6, "444eb2a449ef", "knows defrag=defer",
+		func(r *Rules) *bool { return &r.Defer }},
+}
+
+// in says whether a release has the feature, stable backports included.
+func (f *feature) in(v Release) bool {
+	if v.Since(f.major, f.minor) {
+		return true
+	}
+	for _, b := range backports {
+		if b.commit == f.commit && v.stable(b.major, b.minor, b.patch) {
+			return true
+		}
+	}
+	return false
+}
+
+// backports are features that came to a stable series later than its first
+// release.
+var backports = [...]struct {
+	commit              string
+	major, minor, patch int
+}{
+	{"c4608d1bf7c6", 6, 7, 6},
+	{limitAlign, 6, 11, 7},
+}
+
+// limitAlign limits the alignment of anonymous maps to lengths that are a
+// multiple of the PMD's size; it is in 6.12.
+const limitAlign = "d4148aeab412"
+
+// alignFor is the placement rule of a release. Alignment came with
+// efa7df3e3bb5 in 6.7.
+func alignFor(v Release) AlignRule {
+	limit := feature{major: 6, minor: 12, commit: limitAlign}
+	switch {
+	case limit.in(v):
+		return AlignMultiple
+	case v.Since(6, 7):
+		return AlignLong
+	}
+	return AlignNone
+}
+
+// Features lists the switches, newest first.
+func (r Rules) Features() []Feature {
+	var all []Feature
+	for i := range features {
+		f := &features[i]
+		all = append(all, Feature{f.name, fmt.Sprintf("%d.%d", f.major, f.minor), f.what, *f.field(&r)})
+	}
+	return all
+}
+
+// Diff says in sentences how r differs from other: what r has and other lacks,
+// and the reverse.
+func (r Rules) Diff(other Rules) []string {
+	var all []string
+	theirs := other.Features()
+	for i, f := range r.Features() {
+		switch {
+		case f.Has && !theirs[i].Has:
+			all = append(all, fmt.Sprintf("%s %s (since %s), %s does not", r.Version, f.What, f.Since, other.Version))
+		case !f.Has && theirs[i].Has:
+			all = append(all, fmt.Sprintf("%s %s (since %s), %s does not", other.Version, f.What, f.Since, r.Version))
+		}
+	}
+	if r.AlignTHP != other.AlignTHP {
+		all = append(all, fmt.Sprintf("%s aligns %s, %s aligns %s", r.Version, r.AlignTHP, other.Version, other.AlignTHP))
+	}
+	return all
+}
+
+// String says what the rule aligns.
+func (a AlignRule) String() string {
+	switch a {
+	case AlignNone:
+		return "no anonymous mapping to the huge page size"
+	case AlignLong:
+		return "every anonymous mapping of at least the huge page size"
+	case AlignMultiple:
+		return "anonymous mappings whose length is a multiple of the huge page size"
+	}
+	return "invalid"
+}
+
+// Needs says in sentences what p asks of a kernel that r has not: where it is
+// not empty the kernel cannot be set to p, only the model can. Advise is not
+// counted: it is a program's doing, which every kernel knows.
+func (p Policy) Needs(r Rules, s Sizes) []string {
+	var all []string
+	need := func(has bool, what, since string) {
+		if !has {
+			all = append(all, fmt.Sprintf("%s needs Linux %s or later; this is %s", what, since, r.Version))
+		}
+	}
+	for _, o := range s.Orders() {
+		if o != s.PMD && p.Size[o] != Never {
+			need(r.MTHP, s.Name(o)+"="+p.Size[o].String(), "6.8")
+		}
+	}
+	switch p.Defrag {
+	case DefragDefer:
+		need(r.Defer, "defrag=defer", "4.6")
+	case DefragDeferMadvise:
+		need(r.DeferMadvise, "defrag=defer+madvise", "4.11")
+	}
+	// Nothing is ever underused while max_ptes_none has its default.
+	def, k := DefaultPolicy(s).Khugepaged, p.Khugepaged
+	if p.ShrinkUnderused && k.MaxPTEsNone < def.MaxPTEsNone && p.AnyEnabled() {
+		need(r.ShrinkUnderused, "shrink_underused=1", "6.12")
+	}
+	if k.MaxPTEsShared != def.MaxPTEsShared {
+		need(r.KhugepagedShared, "max_ptes_shared="+num(k.MaxPTEsShared), "5.8")
+	}
+	if k.MaxPTEsSwap != def.MaxPTEsSwap {
+		need(r.KhugepagedSwap, "max_ptes_swap="+num(k.MaxPTEsSwap), "4.8")
+	}
+	return all
+}
