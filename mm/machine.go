@@ -14,7 +14,7 @@ type pageState struct {
 	queue  splitQueue
 	anons  []*anonVMA // by identity
 	zero   hugeZero
-	phys   physStub
+	free0  uint64 // pages that were free when the machine was made
 
 	regions   []RegionUsage
 	worst     [NumOrders]Work

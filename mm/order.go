@@ -24,6 +24,7 @@ func (m *Machine) SetPolicy(p Policy) {
 			m.ordersInherit |= 1 << o
 		}
 	}
+	m.alloc.SetTHP(m.khugepagedOn())
 	m.khugepagedPolicy()
 }
 
