@@ -145,9 +145,8 @@ func (m *Machine) copyPinned(c *Current, child *vma, to []uint64, j int, old PFN
 		return false
 	}
 	m.prepareAnon(c, child)
-	at := child.start // only the index matters, and it follows from the entry's place
 	src := m.pages.frame(old)
-	m.newSmall(pfn, child, at, src.flags&frameFilled)
+	m.newSmall(pfn, child, child.start, src.flags&frameFilled)
 	m.pages.frame(pfn).setIndex(m.folioOf(src).index + uint64(old-m.folioOf(src).head))
 	flags := ePresent | eDirty
 	if child.flags&vmWrite != 0 {
@@ -155,6 +154,7 @@ func (m *Machine) copyPinned(c *Current, child *vma, to []uint64, j int, old PFN
 	}
 	to[j] = leafEntry(pfn, flags)
 	child.sp.rssAnon++
+	m.notePeak()
 	c.Work[PrimCopyCOW]++
 	c.Work[PrimPTECopy]++
 	c.step(PrimCopyCOW, 0, 0, pfn)

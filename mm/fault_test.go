@@ -136,13 +136,21 @@ func (r *rig) munmap(v *vma) {
 	r.t.Helper()
 	r.m.zapRange(&r.c, v, v.start, v.end, zapUnmap)
 	l := &v.sp.vmas.list
+	var floor, ceiling VA
 	for i := range *l {
-		if (*l)[i] == v {
-			*l = append((*l)[:i:i], (*l)[i+1:]...)
-			break
+		if (*l)[i] != v {
+			continue
 		}
+		if i > 0 {
+			floor = (*l)[i-1].end
+		}
+		if i+1 < len(*l) {
+			ceiling = (*l)[i+1].start
+		}
+		*l = append((*l)[:i:i], (*l)[i+1:]...)
+		break
 	}
-	r.m.freeTables(&r.c, v.sp, v.start, v.end, 0, 0)
+	r.m.freeTables(&r.c, v.sp, v.start, v.end, floor, ceiling)
 	r.check()
 }
 
