@@ -4,9 +4,6 @@ package mm
 // that never had an anonymous page is faulted afresh instead. Linux:
 // mm/memory.c:copy_page_range (v6.18).
 func (m *Machine) copyRange(c *Current, child, parent *vma) {
-	if parent.sp.khugeSlot && !child.sp.khugeSlot {
-		m.khugepagedAdd(child.sp)
-	}
 	if parent.anon == nil {
 		return
 	}

@@ -113,7 +113,7 @@ func (m *Machine) begin(c *Current, sp *space, f *Fault) Outcome {
 		return Segv
 	}
 	if !v.anonymous() {
-		return m.touchFile(c, f)
+		return m.fileFault(c, f)
 	}
 	pmd := m.pmdTable(sp, a)
 	f.pmd = pmd
@@ -227,9 +227,6 @@ func (m *Machine) countFault(c *Current, f *Fault, v *vma) {
 		return
 	}
 	m.Counters.VM[PgFault]++
-	if m.cfg.ByRegion && !f.soft {
-		m.region(v.region).Faults++
-	}
 }
 
 // prepareAnon gives the VMA its anon_vma before the first anonymous page.

@@ -16,11 +16,11 @@ func TestE1(t *testing.T) {
 			}
 			r.touch(v.start+VA(i)<<12, Write)
 		}
-		want(t, "E1ab faults", r.m.Usage.Faults, 24)
-		want(t, "E1ab folios", r.m.Counters.Size[4].AnonFaultAlloc, 1)
-		want(t, "E1ab nr_anon", r.m.Counters.Size[4].NrAnon, 1)
-		want(t, "E1ab anon", r.m.Usage.Anon, 39)
-		want(t, "E1ab touched", r.m.Usage.Touched, 39)
+		eq(t, "E1ab faults", r.m.Usage.Faults, 24)
+		eq(t, "E1ab folios", r.m.Counters.Size[4].AnonFaultAlloc, 1)
+		eq(t, "E1ab nr_anon", r.m.Counters.Size[4].NrAnon, 1)
+		eq(t, "E1ab anon", r.m.Usage.Anon, 39)
+		eq(t, "E1ab touched", r.m.Usage.Touched, 39)
 	}
 }
 
@@ -36,30 +36,30 @@ func TestE1c(t *testing.T) {
 		order Order
 	}{{0, 2}, {7, 0}, {20, 4}, {100, 6}, {40, 4}} {
 		r.touch(v.start+s.page<<12, Write)
-		want(t, "order", r.orderAt(v.start+s.page<<12), s.order)
+		eq(t, "order", r.orderAt(v.start+s.page<<12), s.order)
 	}
 	for o := range NumOrders {
-		want(t, "fallbacks", r.m.Counters.Size[o].AnonFaultFallback, 0)
+		eq(t, "fallbacks", r.m.Counters.Size[o].AnonFaultFallback, 0)
 	}
-	want(t, "64K", r.m.Counters.Size[4].AnonFaultAlloc, 2)
+	eq(t, "64K", r.m.Counters.Size[4].AnonFaultAlloc, 2)
 }
 
 // TestE1d: a read maps the small zero page, which keeps its block from a folio.
 func TestE1d(t *testing.T) {
 	r := newRig(t, sizes(4))
 	v := r.mmap(base, 256*kB)
-	want(t, "read", r.touch(v.start, Read), Done)
-	want(t, "zero page", r.m.PageInfo(r.sp.id, v.start).Zero, true)
-	want(t, "rss", r.sp.rssAnon, 0)
-	want(t, "again", r.touch(v.start, Read), Hit)
-	want(t, "write", r.touch(v.start, Write), Done)
-	want(t, "order", r.orderAt(v.start), 0)
+	eq(t, "read", r.touch(v.start, Read), Done)
+	eq(t, "zero page", r.m.PageInfo(r.sp.id, v.start).Zero, true)
+	eq(t, "rss", r.sp.rssAnon, 0)
+	eq(t, "again", r.touch(v.start, Read), Hit)
+	eq(t, "write", r.touch(v.start, Write), Done)
+	eq(t, "order", r.orderAt(v.start), 0)
 	r.touch(v.start+4096, Write)
-	want(t, "neighbour", r.orderAt(v.start+4096), 0)
+	eq(t, "neighbour", r.orderAt(v.start+4096), 0)
 	r.touch(v.start+64<<10, Write)
-	want(t, "untouched block", r.orderAt(v.start+64<<10), 4)
-	want(t, "faults", r.m.Usage.Faults, 4)
-	want(t, "pgreuse", r.m.Counters.VM[PgReuse], 0)
+	eq(t, "untouched block", r.orderAt(v.start+64<<10), 4)
+	eq(t, "faults", r.m.Usage.Faults, 4)
+	eq(t, "pgreuse", r.m.Counters.VM[PgReuse], 0)
 }
 
 // TestE1e is the table of 2.1: which setting allows an order.
@@ -106,23 +106,23 @@ func TestE1f(t *testing.T) {
 	r.touch(v.start, Write)
 	st := &r.m.Counters.Size[4]
 	r.zap(v, v.start, 4*kB, zapDontNeed)
-	want(t, "split_deferred", st.SplitDeferred, 1)
-	want(t, "partially mapped", st.NrAnonPartiallyMapped, 1)
-	want(t, "anon stays", r.m.Usage.Anon, 16)
-	want(t, "rss", r.sp.rssAnon, 15)
-	want(t, "thp event", r.m.Counters.VM[THPDeferredSplitPage], 0)
+	eq(t, "split_deferred", st.SplitDeferred, 1)
+	eq(t, "partially mapped", st.NrAnonPartiallyMapped, 1)
+	eq(t, "anon stays", r.m.Usage.Anon, 16)
+	eq(t, "rss", r.sp.rssAnon, 15)
+	eq(t, "thp event", r.m.Counters.VM[THPDeferredSplitPage], 0)
 	r.touch(v.start, Write)
-	want(t, "refault", r.orderAt(v.start), 0)
+	eq(t, "refault", r.orderAt(v.start), 0)
 	r.zap(v, v.start, 32*kB, zapDontNeed)
-	want(t, "once only", st.SplitDeferred, 1)
+	eq(t, "once only", st.SplitDeferred, 1)
 	r.zap(v, v.start, 64*kB, zapDontNeed)
-	want(t, "nr_anon", st.NrAnon, 0)
-	want(t, "gauge", st.NrAnonPartiallyMapped, 0)
-	want(t, "anon", r.m.Usage.Anon, 0)
+	eq(t, "nr_anon", st.NrAnon, 0)
+	eq(t, "gauge", st.NrAnonPartiallyMapped, 0)
+	eq(t, "anon", r.m.Usage.Anon, 0)
 	r.touch(v.start, Write)
-	want(t, "refault of all", r.orderAt(v.start), 4)
+	eq(t, "refault of all", r.orderAt(v.start), 4)
 	r.zap(v, v.start, 64*kB, zapDontNeed)
-	want(t, "whole in one batch", st.SplitDeferred, 1)
+	eq(t, "whole in one batch", st.SplitDeferred, 1)
 }
 
 func (r *rig) zap(v *vma, at VA, n Bytes, how zapHow) {
@@ -135,21 +135,14 @@ func (r *rig) zap(v *vma, at VA, n Bytes, how zapHow) {
 func (r *rig) munmap(v *vma) {
 	r.t.Helper()
 	r.m.zapRange(&r.c, v, v.start, v.end, zapUnmap)
-	l := &v.sp.vmas.list
 	var floor, ceiling VA
-	for i := range *l {
-		if (*l)[i] != v {
-			continue
-		}
-		if i > 0 {
-			floor = (*l)[i-1].end
-		}
-		if i+1 < len(*l) {
-			ceiling = (*l)[i+1].start
-		}
-		*l = append((*l)[:i:i], (*l)[i+1:]...)
-		break
+	if p := v.prev(); p != nil {
+		floor = p.end
 	}
+	if n := v.next(); n != nil {
+		ceiling = n.start
+	}
+	r.m.dropVMA(&r.c, v)
 	r.m.freeTables(&r.c, v.sp, v.start, v.end, floor, ceiling)
 	r.check()
 }
@@ -160,35 +153,35 @@ func TestE2(t *testing.T) {
 	v := r.mmap(base, 4*mB)
 	vm := &r.m.Counters.VM
 	r.touch(v.start, Read)
-	want(t, "huge zero", r.m.PageInfo(r.sp.id, v.start+8192), PageInfo{
+	eq(t, "huge zero", r.m.PageInfo(r.sp.id, v.start+8192), PageInfo{
 		Present: true, Zero: true, PMD: true, Order: 9, Index: 2, PFN: r.m.pages.zero.pfn + 2,
 	})
-	want(t, "thp_zero_page_alloc", vm[THPZeroPageAlloc], 1)
-	want(t, "rss", r.sp.rssAnon, 0)
-	want(t, "tables", r.m.Usage.Tables, 3) // PUD, PMD, deposit
+	eq(t, "thp_zero_page_alloc", vm[THPZeroPageAlloc], 1)
+	eq(t, "rss", r.sp.rssAnon, 0)
+	eq(t, "tables", r.m.Usage.Tables, 3) // PUD, PMD, deposit
 	r.touch(v.start+2<<20, Read)
-	want(t, "thp_zero_page_alloc once", vm[THPZeroPageAlloc], 1)
-	want(t, "thp_fault_alloc", vm[THPFaultAlloc], 0)
+	eq(t, "thp_zero_page_alloc once", vm[THPZeroPageAlloc], 1)
+	eq(t, "thp_fault_alloc", vm[THPFaultAlloc], 0)
 	r.touch(v.start+5<<12, Write)
-	want(t, "thp_fault_alloc", vm[THPFaultAlloc], 1)
-	want(t, "anon_fault_alloc", r.m.Counters.Size[9].AnonFaultAlloc, 1)
-	want(t, "rss", r.sp.rssAnon, 512)
-	want(t, "touched", r.m.Usage.Touched, 1)
-	want(t, "AnonHugePages", vm[NrAnonTHPs], 1)
+	eq(t, "thp_fault_alloc", vm[THPFaultAlloc], 1)
+	eq(t, "anon_fault_alloc", r.m.Counters.Size[9].AnonFaultAlloc, 1)
+	eq(t, "rss", r.sp.rssAnon, 512)
+	eq(t, "touched", r.m.Usage.Touched, 1)
+	eq(t, "AnonHugePages", vm[NrAnonTHPs], 1)
 	r.zap(v, v.start, 4*kB, zapDontNeed)
-	want(t, "thp_split_pmd", vm[THPSplitPMD], 1)
-	want(t, "thp_deferred_split_page", vm[THPDeferredSplitPage], 1)
-	want(t, "split_deferred", r.m.Counters.Size[9].SplitDeferred, 1)
-	want(t, "AnonHugePages", vm[NrAnonTHPs], 0)
-	want(t, "anon", r.m.Usage.Anon, 512)
-	want(t, "rss", r.sp.rssAnon, 511)
+	eq(t, "thp_split_pmd", vm[THPSplitPMD], 1)
+	eq(t, "thp_deferred_split_page", vm[THPDeferredSplitPage], 1)
+	eq(t, "split_deferred", r.m.Counters.Size[9].SplitDeferred, 1)
+	eq(t, "AnonHugePages", vm[NrAnonTHPs], 0)
+	eq(t, "anon", r.m.Usage.Anon, 512)
+	eq(t, "rss", r.sp.rssAnon, 511)
 	r.zap(v, v.start+1<<20, 1*mB, zapUnmap)
-	want(t, "rss", r.sp.rssAnon, 255)
-	want(t, "once", vm[THPDeferredSplitPage], 1)
-	want(t, "thp_split_page", vm[THPSplitPage], 0)
+	eq(t, "rss", r.sp.rssAnon, 255)
+	eq(t, "once", vm[THPDeferredSplitPage], 1)
+	eq(t, "thp_split_page", vm[THPSplitPage], 0)
 	r.munmap(v)
-	want(t, "anon", r.m.Usage.Anon, 0)
-	want(t, "tables", r.m.Usage.Tables, 0)
+	eq(t, "anon", r.m.Usage.Anon, 0)
+	eq(t, "tables", r.m.Usage.Tables, 0)
 }
 
 // TestE2b: an unaligned 4 MiB VMA takes 513 faults; E2c: use_zero_page off
@@ -197,24 +190,24 @@ func TestE2bcd(t *testing.T) {
 	r := newRig(t, sizes(9))
 	v := r.mmap(base+1<<20, 4*mB)
 	r.fill(v, v.start, 4*mB, Write)
-	want(t, "E2b faults", r.m.Usage.Faults, 513)
-	want(t, "E2b thps", r.m.Counters.VM[THPFaultAlloc], 1)
-	want(t, "E2b fallbacks", r.m.Counters.VM[THPFaultFallback], 0)
+	eq(t, "E2b faults", r.m.Usage.Faults, 513)
+	eq(t, "E2b thps", r.m.Counters.VM[THPFaultAlloc], 1)
+	eq(t, "E2b fallbacks", r.m.Counters.VM[THPFaultFallback], 0)
 
 	p := sizes(9)
 	p.UseZeroPage = false
 	r = newRig(t, p)
 	v = r.mmap(base, 2*mB)
 	r.touch(v.start, Read)
-	want(t, "E2c order", r.orderAt(v.start), 9)
-	want(t, "E2c thp_fault_alloc", r.m.Counters.VM[THPFaultAlloc], 1)
+	eq(t, "E2c order", r.orderAt(v.start), 9)
+	eq(t, "E2c thp_fault_alloc", r.m.Counters.VM[THPFaultAlloc], 1)
 
 	r = newRig(t, policyOff())
 	v = r.mmap(base, 2*mB)
 	r.touch(v.start, Read)
 	r.m.SetPolicy(sizes(9))
 	r.touch(v.start+4096, Write)
-	want(t, "E2d order", r.orderAt(v.start+4096), 0)
+	eq(t, "E2d order", r.orderAt(v.start+4096), 0)
 }
 
 // TestR: when a table goes away after MADV_DONTNEED, the next write gets a THP.
@@ -233,7 +226,7 @@ func TestR(t *testing.T) {
 		}, 0, true},
 		{"less a page", func(r *rig, v *vma) { r.zap(v, v.start, 2*mB-4*kB, zapDontNeed) }, 0, true},
 		{"one page", func(r *rig, v *vma) { r.zap(v, v.start, 4*kB, zapDontNeed) }, 0, true},
-		{"unmap", func(r *rig, v *vma) { r.munmap(v); r.sp.vmas.insert(v) }, 9, true},
+		{"unmap", func(r *rig, v *vma) { r.munmap(v); r.m.addVMA(&r.c, v) }, 9, true},
 	} {
 		r := newRig(t, policyOff(), func(c *Config) { c.Rules.PTReclaim = s.rules })
 		v := r.mmap(base, 2*mB)
@@ -241,7 +234,7 @@ func TestR(t *testing.T) {
 		r.m.SetPolicy(sizes(9))
 		s.zap(r, v)
 		r.touch(v.start, Write)
-		want(t, "R "+s.name, r.orderAt(v.start), s.order)
+		eq(t, "R "+s.name, r.orderAt(v.start), s.order)
 	}
 	// A range that held a THP goes straight back to none.
 	r := newRig(t, sizes(9), func(c *Config) { c.Rules.PTReclaim = false })
@@ -249,8 +242,8 @@ func TestR(t *testing.T) {
 	r.touch(v.start, Write)
 	r.zap(v, v.start, 2*mB, zapDontNeed)
 	r.touch(v.start, Write)
-	want(t, "R THP", r.orderAt(v.start), 9)
-	want(t, "R no event", r.m.Counters.VM[THPDeferredSplitPage]+r.m.Counters.VM[THPSplitPMD], 0)
+	eq(t, "R THP", r.orderAt(v.start), 9)
+	eq(t, "R no event", r.m.Counters.VM[THPDeferredSplitPage]+r.m.Counters.VM[THPSplitPMD], 0)
 }
 
 // TestF: a cgroup limit of 8 MiB filled page by page: one fallback and charge
@@ -264,27 +257,27 @@ func TestFandCG(t *testing.T) {
 	}
 	r.check()
 	vm := &r.m.Counters.VM
-	want(t, "F pages", int(a-v.start)>>12, 2048)
-	want(t, "F thp_fault_fallback", vm[THPFaultFallback], 1)
-	want(t, "F thp_fault_fallback_charge", vm[THPFaultFallbackCharge], 1)
+	eq(t, "F pages", int(a-v.start)>>12, 2048)
+	eq(t, "F thp_fault_fallback", vm[THPFaultFallback], 1)
+	eq(t, "F thp_fault_fallback_charge", vm[THPFaultFallbackCharge], 1)
 	for _, o := range []Order{4, 9} {
-		want(t, "F fallback", r.m.Counters.Size[o].AnonFaultFallback, 1)
-		want(t, "F charge", r.m.Counters.Size[o].AnonFaultFallbackCharge, 1)
+		eq(t, "F fallback", r.m.Counters.Size[o].AnonFaultFallback, 1)
+		eq(t, "F charge", r.m.Counters.Size[o].AnonFaultFallbackCharge, 1)
 	}
-	want(t, "F oom", r.m.Usage.OOM, 1)
+	eq(t, "F oom", r.m.Usage.OOM, 1)
 
 	r = newRig(t, sizes(4, 9), func(c *Config) { c.Limit = 9 * 256 })
 	v = r.mmap(base, 20*mB)
 	for i := range VA(10) {
-		want(t, "CG touch", r.touch(v.start+i<<21, Write), Done)
+		eq(t, "CG touch", r.touch(v.start+i<<21, Write), Done)
 	}
 	vm = &r.m.Counters.VM
-	want(t, "CG thps", vm[THPFaultAlloc], 4)
-	want(t, "CG fallbacks", vm[THPFaultFallback], 6)
-	want(t, "CG charge", vm[THPFaultFallbackCharge], 6)
-	want(t, "CG 64K", r.m.Counters.Size[4].AnonFaultAlloc, 6)
-	want(t, "CG 64K fallbacks", r.m.Counters.Size[4].AnonFaultFallback, 0)
-	want(t, "CG oom", r.m.Usage.OOM, 0)
+	eq(t, "CG thps", vm[THPFaultAlloc], 4)
+	eq(t, "CG fallbacks", vm[THPFaultFallback], 6)
+	eq(t, "CG charge", vm[THPFaultFallbackCharge], 6)
+	eq(t, "CG 64K", r.m.Counters.Size[4].AnonFaultAlloc, 6)
+	eq(t, "CG 64K fallbacks", r.m.Counters.Size[4].AnonFaultFallback, 0)
+	eq(t, "CG oom", r.m.Usage.OOM, 0)
 }
 
 // TestE10 is the heap of 2.8: 2046 pages of an 8 MiB heap are 3 THPs and 510
@@ -293,22 +286,22 @@ func TestE10(t *testing.T) {
 	r := newRig(t, sizes(9))
 	v := r.mmap(base+8192, 8*mB)
 	r.fill(v, v.start, 2046*4*kB, Write)
-	want(t, "heap faults", r.m.Usage.Faults, 513)
-	want(t, "heap thps", r.m.Counters.VM[THPFaultAlloc], 3)
+	eq(t, "heap faults", r.m.Usage.Faults, 513)
+	eq(t, "heap thps", r.m.Counters.VM[THPFaultAlloc], 3)
 
 	r = newRig(t, sizes(4))
 	v = r.mmap(base, 0)
 	for range 64 {
-		v.end += 4096
+		v.setRange(v.start, v.end+4096, v.pgoff)
 		r.touch(v.end-4096, Write)
 	}
-	want(t, "steps", r.m.Usage.Faults, 64)
-	want(t, "folios", r.m.Counters.Size[4].AnonFaultAlloc, 0)
+	eq(t, "steps", r.m.Usage.Faults, 64)
+	eq(t, "folios", r.m.Counters.Size[4].AnonFaultAlloc, 0)
 
 	r = newRig(t, sizes(4))
 	v = r.mmap(base+4096, 1*mB)
 	r.fill(v, v.start, 1*mB, Write)
-	want(t, "1 MiB at once", r.m.Counters.Size[4].AnonFaultAlloc, 15)
+	eq(t, "1 MiB at once", r.m.Counters.Size[4].AnonFaultAlloc, 15)
 }
 
 // TestRefused covers the accesses that end in a signal.
@@ -316,12 +309,12 @@ func TestRefused(t *testing.T) {
 	r := newRig(t, policyOff())
 	v := r.mmap(base, 64*kB)
 	v.flags &^= vmWrite
-	want(t, "read-only", r.touch(v.start, Write), Segv)
-	want(t, "no exec", r.touch(v.start, Exec), Segv)
-	want(t, "below", r.touch(v.start-4096, Read), Segv)
+	eq(t, "read-only", r.touch(v.start, Write), Segv)
+	eq(t, "no exec", r.touch(v.start, Exec), Segv)
+	eq(t, "below", r.touch(v.start-4096, Read), Segv)
 	v.flags &^= vmRead
-	want(t, "no access", r.touch(v.start, Read), Segv)
-	want(t, "faults", r.m.Usage.Faults, 4)
+	eq(t, "no access", r.touch(v.start, Read), Segv)
+	eq(t, "faults", r.m.Usage.Faults, 4)
 }
 
 // TestRaced: what happens between Begin and Commit decides; nothing but the
@@ -346,14 +339,14 @@ func TestRaced(t *testing.T) {
 		r := newRig(t, sizes(s.orders...))
 		v := r.mmap(base, 4*mB)
 		f := Fault{Space: r.sp.id, Addr: v.start, Access: s.acc}
-		want(t, s.name, r.m.Begin(&r.c, &f), Pending)
+		eq(t, s.name, r.m.Begin(&r.c, &f), Pending)
 		s.meddle(r, v)
 		allocs := r.m.Counters.Size
-		want(t, s.name, r.m.Commit(&r.c, &f), s.want)
+		eq(t, s.name, r.m.Commit(&r.c, &f), s.want)
 		if s.want == Raced {
-			want(t, s.name+": counters", r.m.Counters.Size, allocs)
+			eq(t, s.name+": counters", r.m.Counters.Size, allocs)
 		}
 		r.check()
-		want(t, s.name+": spent", r.m.Commit(&r.c, &f), Retry)
+		eq(t, s.name+": spent", r.m.Commit(&r.c, &f), Retry)
 	}
 }

@@ -62,6 +62,14 @@ func (m *Machine) khugepagedEnter(sp *space, v *vma) {
 	m.khugepagedAdd(sp)
 }
 
+// khugepagedFork registers a child whose parent is. Linux:
+// include/linux/khugepaged.h:khugepaged_fork (v6.18).
+func (m *Machine) khugepagedFork(child, parent *space) {
+	if parent.khugeSlot && !child.khugeSlot {
+		m.khugepagedAdd(child)
+	}
+}
+
 // khugepagedAdd appends a space; the first one wakes the thread.
 func (m *Machine) khugepagedAdd(sp *space) {
 	k := &m.khuge

@@ -22,7 +22,7 @@ type pageState struct {
 	scratch   Fault
 	untouched bool // the access at hand is the kernel's own (populate)
 
-	program, background WorkSum
+	background WorkSum // khugepaged's work
 }
 
 // New makes a machine with no address space on it.
@@ -72,7 +72,7 @@ func (m *Machine) Advance(now Nanos) {}
 // WorkDone is all work done through Exec and Advance since New. Khugepaged's
 // own work, which runs beside the program, is the second result.
 func (m *Machine) WorkDone() (program, background *WorkSum) {
-	return &m.pages.program, &m.pages.background
+	return m.programWork(), &m.pages.background
 }
 
 // RegionUsage is what one region cost, counted when Config.ByRegion is set.

@@ -53,3 +53,76 @@ func (m *Machine) rmapVMAs(a *anonVMA, index uint64, n Pages, f func(v *vma, at 
 }
 
 func (m *Machine) checkVMAs() error { return nil }
+
+func (m *Machine) programWork() *WorkSum { return &WorkSum{} }
+
+func (m *Machine) pmdSize() VA { return 1 << (m.pageShift + uint(m.pmdOrder)) }
+
+func (m *Machine) newSpace(id Space) *space {
+	for int(id) >= len(m.spaces) {
+		m.spaces = append(m.spaces, nil)
+	}
+	sp := &space{id: id}
+	m.spaces[id] = sp
+	return sp
+}
+
+func (m *Machine) addVMA(c *Current, v *vma) { v.sp.vmas.insert(v) }
+
+func (v *vma) place() int {
+	for i, w := range v.sp.vmas.list {
+		if w == v {
+			return i
+		}
+	}
+	return -1
+}
+
+func (m *Machine) dropVMA(c *Current, v *vma) {
+	i, l := v.place(), v.sp.vmas.list
+	v.sp.vmas.list = append(l[:i:i], l[i+1:]...)
+	v.seq++
+	v.anon = nil
+}
+
+func (v *vma) prev() *vma {
+	if i := v.place(); i > 0 {
+		return v.sp.vmas.list[i-1]
+	}
+	return nil
+}
+
+func (v *vma) next() *vma {
+	if i := v.place(); i+1 < len(v.sp.vmas.list) {
+		return v.sp.vmas.list[i+1]
+	}
+	return nil
+}
+
+func (v *vma) setRange(start, end VA, pgoff uint64) {
+	v.start, v.end, v.pgoff = start, end, pgoff
+	v.seq++
+}
+
+func (m *Machine) anonClone(dst, src *vma) { dst.anon = src.anon }
+
+func (m *Machine) forkVMA(c *Current, child *space, v *vma) {
+	n := *v
+	n.sp = child
+	if v.anon != nil {
+		m.anons.n++
+		n.anon = &anonVMA{id: m.anons.n}
+	}
+	m.addVMA(c, &n)
+	m.copyRange(c, &n, v)
+}
+
+func (m *Machine) endSpace(c *Current, sp *space) {
+	for _, v := range sp.vmas.list {
+		m.zapRange(c, v, v.start, v.end, zapUnmap)
+	}
+	sp.vmas.list = nil
+	m.freeTables(c, sp, 0, 1<<47, 0, 0)
+	m.spaceGone(c, sp)
+	m.spaces[sp.id] = nil
+}

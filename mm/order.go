@@ -105,9 +105,6 @@ func (m *Machine) suitable(v *vma, a VA, mask uint16, last bool) uint16 {
 	return 0
 }
 
-// pmdSize is the bytes that one PMD entry maps.
-func (m *Machine) pmdSize() VA { return 1 << (m.pageShift + uint(m.pmdOrder)) }
-
 func (m *Machine) pageSize() VA { return 1 << m.pageShift }
 
 func (m *Machine) pmdBit() uint16 { return 1 << m.pmdOrder }

@@ -62,9 +62,7 @@ func newRig(t testing.TB, p Policy, change ...func(*Config)) *rig {
 }
 
 func (r *rig) newSpace() *space {
-	sp := &space{id: Space(len(r.m.spaces))}
-	r.m.spaces = append(r.m.spaces, sp)
-	return sp
+	return r.m.newSpace(Space(len(r.m.spaces)))
 }
 
 // mmap inserts an anonymous VMA by hand.
@@ -74,7 +72,7 @@ func (r *rig) mmap(at VA, n Bytes, more ...vmFlags) *vma {
 	for _, f := range more {
 		v.flags |= f
 	}
-	r.sp.vmas.insert(v)
+	r.m.addVMA(&r.c, v)
 	return v
 }
 
@@ -111,8 +109,8 @@ func (r *rig) orderAt(a VA) Order {
 	return in.Order
 }
 
-// want compares counters and usage by name.
-func want[T comparable](t testing.TB, what string, got, want T) {
+// eq compares counters and usage by name.
+func eq[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)

@@ -88,14 +88,23 @@ func (m *Machine) hostZones(maxOrder uint8) (zones []buddy.Zone) {
 
 // physAlloc takes a block from the allocator and counts what that took.
 func (m *Machine) physAlloc(c *Current, o Order, t buddy.MigrateType, f buddy.Flags) (PFN, bool) {
-	pfn, ok := m.alloc.Alloc(int(c.CPU), -1, uint8(o), t, f)
+	pfn, ok := m.alloc.Alloc(m.cpu(c), -1, uint8(o), t, f)
 	m.takeEvents(c, ok)
 	return PFN(pfn), ok
 }
 
 func (m *Machine) physFree(c *Current, pfn PFN, o Order, t buddy.MigrateType) {
-	m.alloc.Free(int(c.CPU), uint64(pfn), uint8(o), t)
+	m.alloc.Free(m.cpu(c), uint64(pfn), uint8(o), t)
 	m.takeEvents(c, true)
+}
+
+// cpu is the caller's processor; one that this machine does not have runs on
+// one that it has.
+func (m *Machine) cpu(c *Current) int {
+	if int(c.CPU) < m.cfg.CPUs {
+		return int(c.CPU)
+	}
+	return int(c.CPU) % m.cfg.CPUs
 }
 
 // takeEvents moves what the allocator did into the caller's Work.

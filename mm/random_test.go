@@ -82,33 +82,25 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 			t.Fatalf("seed %d step %d: %v", seed, step, err)
 		}
 	}
-	for _, v := range vmas {
-		r.munmap(v)
-	}
 	for _, sp := range r.m.spaces[1:] {
-		r.m.spaceGone(&r.c, sp)
+		r.m.endSpace(&r.c, sp)
 	}
 	r.m.Shrink(&r.c)
 	r.check()
-	want(t, "left", r.m.physUsed(), 0)
+	eq(t, "left", r.m.physUsed(), 0)
 }
 
 // moveRandom moves a VMA of its own to a place that nothing uses.
 func moveRandom(r *rig, x *rand.Rand, vmas []*vma, v *vma) []*vma {
-	to := *v
-	to.start = base + VA(1+x.IntN(1<<10))<<33 + VA(x.IntN(3))*64*r.m.pageSize()
-	to.end = to.start + v.end - v.start
-	for _, o := range v.sp.vmas.list {
-		if o.start < to.end && to.start < o.end {
-			return vmas
-		}
+	at := base + VA(1+x.IntN(1<<10))<<33 + VA(x.IntN(3))*64*r.m.pageSize()
+	if o := v.sp.find(at); o != nil && o.start < at+v.end-v.start {
+		return vmas
 	}
-	v.sp.vmas.insert(&to)
-	r.m.movePages(&r.c, v, &to, v.start, to.start, Pages(to.end-to.start)>>r.m.pageShift)
+	to := r.moveVMA(v, v.start, at, Pages(v.end-v.start)>>r.m.pageShift)
 	r.munmap(v)
 	for i := range vmas {
 		if vmas[i] == v {
-			vmas[i] = &to
+			vmas[i] = to
 		}
 	}
 	return vmas

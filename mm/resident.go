@@ -1,7 +1,7 @@
 package mm
 
-// touchFile handles an access to memory that is not anonymous.
-func (m *Machine) touchFile(c *Current, f *Fault) Outcome {
+// fileFault handles an access to memory that is not anonymous.
+func (m *Machine) fileFault(c *Current, f *Fault) Outcome {
 	if f.v.flags&vmShared == 0 {
 		return m.touchPrivateFile(c, f.sp, f.v, f.Addr, f.Access)
 	}

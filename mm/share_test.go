@@ -5,17 +5,11 @@ import "testing"
 // fork makes a second space with a copy of v, by hand.
 func (r *rig) fork(v *vma) *vma {
 	r.t.Helper()
-	child := *v
-	child.sp = r.newSpace()
-	child.anon = nil
-	if v.anon != nil {
-		r.m.anons.n++
-		child.anon = &anonVMA{id: r.m.anons.n}
-	}
-	child.sp.vmas.insert(&child)
-	r.m.copyRange(&r.c, &child, v)
+	child := r.newSpace()
+	r.m.khugepagedFork(child, v.sp)
+	r.m.forkVMA(&r.c, child, v)
 	r.check()
-	return &child
+	return child.find(v.start)
 }
 
 func (r *rig) write(v *vma, page VA) Outcome {
@@ -28,9 +22,7 @@ func (r *rig) write(v *vma, page VA) Outcome {
 // exit ends a VMA's space.
 func (r *rig) exit(v *vma) {
 	r.t.Helper()
-	r.munmap(v)
-	r.m.spaceGone(&r.c, v.sp)
-	r.m.spaces[v.sp.id] = nil
+	r.m.endSpace(&r.c, v.sp)
 	r.check()
 }
 
@@ -41,25 +33,25 @@ func TestE6(t *testing.T) {
 	vm := &r.m.Counters.VM
 	r.write(v, 0)
 	child := r.fork(v)
-	want(t, "child rss", child.sp.rssAnon, 512)
-	want(t, "anon", r.m.Usage.Anon, 512)
-	want(t, "split_pmd", vm[THPSplitPMD], 0)
-	want(t, "AnonHugePages", vm[NrAnonTHPs], 1)
+	eq(t, "child rss", child.sp.rssAnon, 512)
+	eq(t, "anon", r.m.Usage.Anon, 512)
+	eq(t, "split_pmd", vm[THPSplitPMD], 0)
+	eq(t, "AnonHugePages", vm[NrAnonTHPs], 1)
 	r.write(v, 7)
-	want(t, "split_pmd", vm[THPSplitPMD], 1)
-	want(t, "anon", r.m.Usage.Anon, 513)
-	want(t, "order of the copy", r.m.PageInfo(v.sp.id, v.start+7<<12).Order, 0)
-	want(t, "not partially mapped yet", vm[THPDeferredSplitPage], 0)
+	eq(t, "split_pmd", vm[THPSplitPMD], 1)
+	eq(t, "anon", r.m.Usage.Anon, 513)
+	eq(t, "order of the copy", r.m.PageInfo(v.sp.id, v.start+7<<12).Order, 0)
+	eq(t, "not partially mapped yet", vm[THPDeferredSplitPage], 0)
 	r.exit(child)
-	want(t, "partially mapped", vm[THPDeferredSplitPage], 1)
+	eq(t, "partially mapped", vm[THPDeferredSplitPage], 1)
 	for p := range VA(512) {
 		if p != 7 {
-			want(t, "reuse", r.write(v, p), Done)
+			eq(t, "reuse", r.write(v, p), Done)
 		}
 	}
-	want(t, "pgreuse", vm[PgReuse], 511)
-	want(t, "anon", r.m.Usage.Anon, 513)
-	want(t, "faults", r.m.Usage.Faults, 1+1+511)
+	eq(t, "pgreuse", vm[PgReuse], 511)
+	eq(t, "anon", r.m.Usage.Anon, 513)
+	eq(t, "faults", r.m.Usage.Faults, 1+1+511)
 }
 
 // TestE6Exit: when the child goes first, one fault makes the whole THP
@@ -71,13 +63,13 @@ func TestE6Exit(t *testing.T) {
 	child := r.fork(v)
 	r.write(child, 3)
 	r.exit(child)
-	want(t, "write", r.write(v, 100), Done)
-	want(t, "hit", r.write(v, 101), Hit)
+	eq(t, "write", r.write(v, 100), Done)
+	eq(t, "hit", r.write(v, 101), Hit)
 	vm := &r.m.Counters.VM
-	want(t, "split_pmd of the child", vm[THPSplitPMD], 1)
-	want(t, "deferred", vm[THPDeferredSplitPage], 0)
-	want(t, "thps", vm[NrAnonTHPs], 1)
-	want(t, "pgreuse", vm[PgReuse], 0)
+	eq(t, "split_pmd of the child", vm[THPSplitPMD], 1)
+	eq(t, "deferred", vm[THPDeferredSplitPage], 0)
+	eq(t, "thps", vm[NrAnonTHPs], 1)
+	eq(t, "pgreuse", vm[PgReuse], 0)
 }
 
 // TestE6b: a 64K folio; the child writes every page, then the parent.
@@ -87,16 +79,16 @@ func TestE6b(t *testing.T) {
 	r.write(v, 0)
 	child := r.fork(v)
 	for p := range VA(16) {
-		want(t, "child", r.write(child, p), Done)
-		want(t, "copy", r.m.PageInfo(child.sp.id, v.start+p<<12).Order, 0)
+		eq(t, "child", r.write(child, p), Done)
+		eq(t, "copy", r.m.PageInfo(child.sp.id, v.start+p<<12).Order, 0)
 	}
-	want(t, "anon", r.m.Usage.Anon, 32)
+	eq(t, "anon", r.m.Usage.Anon, 32)
 	for p := range VA(16) {
-		want(t, "parent", r.write(v, p), Done)
+		eq(t, "parent", r.write(v, p), Done)
 	}
-	want(t, "pgreuse", r.m.Counters.VM[PgReuse], 16)
-	want(t, "faults", r.m.Usage.Faults, 33)
-	want(t, "deferred", r.m.Counters.Size[4].SplitDeferred, 0)
+	eq(t, "pgreuse", r.m.Counters.VM[PgReuse], 16)
+	eq(t, "faults", r.m.Usage.Faults, 33)
+	eq(t, "deferred", r.m.Counters.Size[4].SplitDeferred, 0)
 }
 
 // TestThirdSpace: a large folio knows two spaces; once a third had mapped it,
@@ -119,9 +111,9 @@ func TestThirdSpace(t *testing.T) {
 			r.exit(x)
 		}
 		for p := range VA(10) {
-			want(t, "write", r.write(last, p), Done)
+			eq(t, "write", r.write(last, p), Done)
 		}
-		want(t, "pgreuse", r.m.Counters.VM[PgReuse], s.reuse)
+		eq(t, "pgreuse", r.m.Counters.VM[PgReuse], s.reuse)
 	}
 }
 
@@ -134,9 +126,9 @@ func TestLastPageCopied(t *testing.T) {
 	r.exit(child)
 	r.zap(v, v.start+4096, 60*kB, zapDontNeed)
 	r.write(v, 0)
-	want(t, "pgreuse", r.m.Counters.VM[PgReuse], 0)
-	want(t, "folio freed", r.m.Counters.Size[4].NrAnon, 0)
-	want(t, "anon", r.m.Usage.Anon, 1)
+	eq(t, "pgreuse", r.m.Counters.VM[PgReuse], 0)
+	eq(t, "folio freed", r.m.Counters.Size[4].NrAnon, 0)
+	eq(t, "anon", r.m.Usage.Anon, 1)
 }
 
 // TestOldCOW: before 5.8 a write to a shared THP copied 2 MB.
@@ -146,10 +138,10 @@ func TestOldCOW(t *testing.T) {
 	r.write(v, 0)
 	child := r.fork(v)
 	r.write(child, 9)
-	want(t, "order", r.m.PageInfo(child.sp.id, v.start).Order, 9)
-	want(t, "split_pmd", r.m.Counters.VM[THPSplitPMD], 0)
-	want(t, "thp_fault_alloc", r.m.Counters.VM[THPFaultAlloc], 2)
-	want(t, "copied", r.c.Work[PrimCopyCOW], 512)
+	eq(t, "order", r.m.PageInfo(child.sp.id, v.start).Order, 9)
+	eq(t, "split_pmd", r.m.Counters.VM[THPSplitPMD], 0)
+	eq(t, "thp_fault_alloc", r.m.Counters.VM[THPFaultAlloc], 2)
+	eq(t, "copied", r.c.Work[PrimCopyCOW], 512)
 }
 
 // TestForkHugeZero: the huge zero page is shared, and the child holds a
@@ -159,15 +151,15 @@ func TestForkHugeZero(t *testing.T) {
 	v := r.mmap(base, 2*mB)
 	r.touch(v.start, Read)
 	child := r.fork(v)
-	want(t, "users", r.m.pages.zero.users, 2)
+	eq(t, "users", r.m.pages.zero.users, 2)
 	r.write(child, 1)
-	want(t, "thps", r.m.Counters.VM[THPFaultAlloc], 1)
+	eq(t, "thps", r.m.Counters.VM[THPFaultAlloc], 1)
 	r.exit(v)
 	r.exit(child)
 	r.m.Shrink(&r.c)
 	r.check()
-	want(t, "freed", r.m.pages.zero.have, false)
-	want(t, "nothing left", r.m.physUsed(), 0)
+	eq(t, "freed", r.m.pages.zero.have, false)
+	eq(t, "nothing left", r.m.physUsed(), 0)
 }
 
 // TestUpgradeFails: no block for the huge zero page's write: it is split and
@@ -178,9 +170,9 @@ func TestUpgradeFails(t *testing.T) {
 	r.touch(v.start, Read)
 	r.write(v, 5)
 	vm := &r.m.Counters.VM
-	want(t, "thp_split_pmd", vm[THPSplitPMD], 1)
-	want(t, "thp_fault_fallback", vm[THPFaultFallback], 1)
-	want(t, "rss", v.sp.rssAnon, 1)
-	want(t, "faults", r.m.Usage.Faults, 2)
-	want(t, "neighbour", r.m.PageInfo(v.sp.id, v.start).Zero, true)
+	eq(t, "thp_split_pmd", vm[THPSplitPMD], 1)
+	eq(t, "thp_fault_fallback", vm[THPFaultFallback], 1)
+	eq(t, "rss", v.sp.rssAnon, 1)
+	eq(t, "faults", r.m.Usage.Faults, 2)
+	eq(t, "neighbour", r.m.PageInfo(v.sp.id, v.start).Zero, true)
 }

@@ -16,22 +16,22 @@ func TestU(t *testing.T) {
 	r.m.Shrink(&r.c)
 	r.check()
 	vm := &r.m.Counters.VM
-	want(t, "thp_underused_split_page", vm[THPUnderusedSplitPage], 1)
-	want(t, "thp_split_page", vm[THPSplitPage], 1)
-	want(t, "thp_split_pmd", vm[THPSplitPMD], 1)
-	want(t, "split", r.m.Counters.Size[9].Split, 1)
-	want(t, "rss", v.sp.rssAnon, 1+512)
-	want(t, "zero pages", r.m.PageInfo(v.sp.id, v.start+4096).Zero, true)
-	want(t, "queue", r.m.pages.queue.n, 0)
+	eq(t, "thp_underused_split_page", vm[THPUnderusedSplitPage], 1)
+	eq(t, "thp_split_page", vm[THPSplitPage], 1)
+	eq(t, "thp_split_pmd", vm[THPSplitPMD], 1)
+	eq(t, "split", r.m.Counters.Size[9].Split, 1)
+	eq(t, "rss", v.sp.rssAnon, 1+512)
+	eq(t, "zero pages", r.m.PageInfo(v.sp.id, v.start+4096).Zero, true)
+	eq(t, "queue", r.m.pages.queue.n, 0)
 	r.m.Shrink(&r.c)
-	want(t, "left for good", vm[THPSplitPage], 1)
+	eq(t, "left for good", vm[THPSplitPage], 1)
 
 	// With the default 511 nothing is ever underused.
 	r = newRig(t, sizes(9))
 	v = r.mmap(base, 2*mB)
 	r.write(v, 0)
 	r.m.Shrink(&r.c)
-	want(t, "511", r.m.Counters.VM[THPSplitPage], 0)
+	eq(t, "511", r.m.Counters.VM[THPSplitPage], 0)
 
 	for _, o := range []Order{4, 9} {
 		r := newRig(t, sizes(o))
@@ -41,14 +41,14 @@ func TestU(t *testing.T) {
 		}
 		r.zap(v, v.start, 4*kB, zapDontNeed)
 		st := &r.m.Counters.Size[o]
-		want(t, "partially mapped", st.NrAnonPartiallyMapped, 1)
+		eq(t, "partially mapped", st.NrAnonPartiallyMapped, 1)
 		r.m.Shrink(&r.c)
 		r.check()
-		want(t, "split", st.Split, 1)
-		want(t, "gauge", st.NrAnonPartiallyMapped, 0)
-		want(t, "nr_anon", st.NrAnon, 0)
-		want(t, "anon", r.m.Usage.Anon, o.Pages()-1)
-		want(t, "underused", r.m.Counters.VM[THPUnderusedSplitPage], 0)
+		eq(t, "split", st.Split, 1)
+		eq(t, "gauge", st.NrAnonPartiallyMapped, 0)
+		eq(t, "nr_anon", st.NrAnon, 0)
+		eq(t, "anon", r.m.Usage.Anon, o.Pages()-1)
+		eq(t, "underused", r.m.Counters.VM[THPUnderusedSplitPage], 0)
 	}
 }
 
@@ -61,16 +61,16 @@ func TestUShared(t *testing.T) {
 	}
 	child := r.fork(v)
 	r.zap(child, v.start, 4*kB, zapDontNeed)
-	want(t, "one is left whole", r.m.Counters.Size[9].SplitDeferred, 0)
+	eq(t, "one is left whole", r.m.Counters.Size[9].SplitDeferred, 0)
 	r.zap(v, v.start, 8*kB, zapDontNeed)
-	want(t, "page 0 is gone", r.m.Counters.Size[9].SplitDeferred, 1)
+	eq(t, "page 0 is gone", r.m.Counters.Size[9].SplitDeferred, 1)
 	r.m.Shrink(&r.c)
 	r.check()
-	want(t, "split", r.m.Counters.VM[THPSplitPage], 1)
-	want(t, "anon", r.m.Usage.Anon, 511)
-	want(t, "child", r.m.PageInfo(child.sp.id, v.start+4096).Order, 0)
-	want(t, "parent rss", v.sp.rssAnon, 510)
-	want(t, "child rss", child.sp.rssAnon, 511)
+	eq(t, "split", r.m.Counters.VM[THPSplitPage], 1)
+	eq(t, "anon", r.m.Usage.Anon, 511)
+	eq(t, "child", r.m.PageInfo(child.sp.id, v.start+4096).Order, 0)
+	eq(t, "parent rss", v.sp.rssAnon, 510)
+	eq(t, "child rss", child.sp.rssAnon, 511)
 }
 
 // TestE7c: MADV_FREE of 64 KiB of a THP with one byte written leaves one page
@@ -83,17 +83,17 @@ func TestE7c(t *testing.T) {
 	r.m.freeRange(&r.c, v, v.start+2<<20, v.end)
 	r.check()
 	vm := &r.m.Counters.VM
-	want(t, "whole", vm[THPSplitPage], 0)
+	eq(t, "whole", vm[THPSplitPage], 0)
 	r.m.freeRange(&r.c, v, v.start, v.start+64<<10)
 	r.check()
-	want(t, "thp_split_page", vm[THPSplitPage], 1)
-	want(t, "thp_split_pmd", vm[THPSplitPMD], 1)
-	want(t, "split", r.m.Counters.Size[9].Split, 1)
-	want(t, "rss", v.sp.rssAnon, 513)
-	want(t, "anon", r.m.Usage.Anon, 513)
-	want(t, "deferred", vm[THPDeferredSplitPage], 0)
-	want(t, "read of a zero page", r.touch(v.start+4096, Read), Hit)
-	want(t, "write to it", r.write(v, 1), Done)
+	eq(t, "thp_split_page", vm[THPSplitPage], 1)
+	eq(t, "thp_split_pmd", vm[THPSplitPMD], 1)
+	eq(t, "split", r.m.Counters.Size[9].Split, 1)
+	eq(t, "rss", v.sp.rssAnon, 513)
+	eq(t, "anon", r.m.Usage.Anon, 513)
+	eq(t, "deferred", vm[THPDeferredSplitPage], 0)
+	eq(t, "read of a zero page", r.touch(v.start+4096, Read), Hit)
+	eq(t, "write to it", r.write(v, 1), Done)
 	// A 64K folio is split the same way, and shared ones are left alone.
 	r = newRig(t, sizes(4))
 	v = r.mmap(base, 128*kB)
@@ -101,12 +101,12 @@ func TestE7c(t *testing.T) {
 	r.write(v, 16)
 	child := r.fork(v)
 	r.m.coldRange(&r.c, v, v.start, v.start+4096, false)
-	want(t, "shared", r.m.Counters.Size[4].Split, 0)
+	eq(t, "shared", r.m.Counters.Size[4].Split, 0)
 	r.exit(child)
 	r.m.coldRange(&r.c, v, v.start, v.start+4096, false)
 	r.check()
-	want(t, "split", r.m.Counters.Size[4].Split, 1)
-	want(t, "rss", v.sp.rssAnon, 17)
+	eq(t, "split", r.m.Counters.Size[4].Split, 1)
+	eq(t, "rss", v.sp.rssAnon, 17)
 }
 
 // TestZeroOnSplitLocked: locked memory keeps its zero-filled pages.
@@ -121,8 +121,8 @@ func TestZeroOnSplitLocked(t *testing.T) {
 		r.write(v, 0)
 		r.m.freeRange(&r.c, v, v.start, v.start+4096)
 		r.check()
-		want(t, "rss", v.sp.rssAnon, s.rss)
-		want(t, "anon", r.m.Usage.Anon, s.rss)
+		eq(t, "rss", v.sp.rssAnon, s.rss)
+		eq(t, "anon", r.m.Usage.Anon, s.rss)
 	}
 }
 
@@ -135,34 +135,37 @@ func TestPinned(t *testing.T) {
 	fo.pins = 1
 	r.m.freeRange(&r.c, v, v.start, v.start+4096)
 	r.check()
-	want(t, "split_failed", r.m.Counters.Size[9].SplitFailed, 1)
-	want(t, "thp_split_page_failed", r.m.Counters.VM[THPSplitPageFailed], 1)
+	eq(t, "split_failed", r.m.Counters.Size[9].SplitFailed, 1)
+	eq(t, "thp_split_page_failed", r.m.Counters.VM[THPSplitPageFailed], 1)
 	child := r.fork(v)
-	want(t, "split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
-	want(t, "copied at once", child.sp.rssAnon, 512)
-	want(t, "anon", r.m.Usage.Anon, 1024)
+	eq(t, "split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
+	eq(t, "copied at once", child.sp.rssAnon, 512)
+	eq(t, "anon", r.m.Usage.Anon, 1024)
 	fo.pins = 0
 	r.check()
+}
+
+// moveVMA makes a VMA at new and moves n pages of v into it.
+func (r *rig) moveVMA(v *vma, old, new VA, n Pages) *vma {
+	to := &vma{
+		start: new, end: new + VA(n)<<r.m.pageShift, flags: v.flags, sp: v.sp, region: v.region,
+		pgoff: v.anonIndex(old, r.m.pageShift), anon: v.anon,
+	}
+	r.m.anonClone(to, v)
+	r.m.addVMA(&r.c, to)
+	r.m.movePages(&r.c, v, to, old, new, n)
+	return to
 }
 
 // TestE5: a THP moved whole, moved by 64 KiB, and by half (semantics 3.8).
 func TestE5(t *testing.T) {
 	const far = base + 1<<30
 	move := func(r *rig, v *vma, old, new VA, n Pages) *vma {
-		to := *v
-		to.start, to.end = new, new+VA(n)<<12
-		to.pgoff = v.anonIndex(old, 12)
-		r.sp.vmas.insert(&to)
-		r.m.movePages(&r.c, v, &to, old, new, n)
+		to := r.moveVMA(v, old, new, n)
 		r.m.zapRange(&r.c, v, old, old+VA(n)<<12, zapUnmap)
-		if old == v.start {
-			v.start += VA(n) << 12
-			v.pgoff += uint64(n)
-		} else {
-			v.end = old
-		}
+		v.setRange(v.start, old, v.pgoff)
 		r.check()
-		return &to
+		return to
 	}
 	setup := func() (*rig, *vma) {
 		r := newRig(t, sizes(9))
@@ -172,24 +175,24 @@ func TestE5(t *testing.T) {
 	}
 	r, v := setup()
 	to := move(r, v, v.start+2<<20, far, 512)
-	want(t, "whole: split_pmd", r.m.Counters.VM[THPSplitPMD], 0)
-	want(t, "whole: faults", r.write(to, 511), Hit)
-	want(t, "whole: pmd", r.m.PageInfo(1, far).PMD, true)
+	eq(t, "whole: split_pmd", r.m.Counters.VM[THPSplitPMD], 0)
+	eq(t, "whole: faults", r.write(to, 511), Hit)
+	eq(t, "whole: pmd", r.m.PageInfo(1, far).PMD, true)
 
 	r, v = setup()
 	to = move(r, v, v.start+2<<20, far+64<<10, 512)
-	want(t, "+64K: split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
-	want(t, "+64K: whole folio", r.orderAt(far+64<<10), 9)
-	want(t, "+64K: no event yet", r.m.Counters.VM[THPDeferredSplitPage], 0)
+	eq(t, "+64K: split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
+	eq(t, "+64K: whole folio", r.orderAt(far+64<<10), 9)
+	eq(t, "+64K: no event yet", r.m.Counters.VM[THPDeferredSplitPage], 0)
 	r.munmap(to)
-	want(t, "+64K: event at munmap", r.m.Counters.VM[THPDeferredSplitPage], 1)
-	want(t, "+64K: freed", r.m.Usage.Anon, 0)
+	eq(t, "+64K: event at munmap", r.m.Counters.VM[THPDeferredSplitPage], 1)
+	eq(t, "+64K: freed", r.m.Usage.Anon, 0)
 
 	r, v = setup()
 	move(r, v, v.start+3<<20, far, 256)
-	want(t, "half: split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
-	want(t, "half: rss", r.sp.rssAnon, 512)
-	want(t, "half: deferred", r.m.Counters.VM[THPDeferredSplitPage], 0)
+	eq(t, "half: split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
+	eq(t, "half: rss", r.sp.rssAnon, 512)
+	eq(t, "half: deferred", r.m.Counters.VM[THPDeferredSplitPage], 0)
 
 	// The split reaches pages that moved.
 	r, v = setup()
@@ -197,7 +200,7 @@ func TestE5(t *testing.T) {
 	r.zap(to, to.start, 4*kB, zapDontNeed)
 	r.m.Shrink(&r.c)
 	r.check()
-	want(t, "moved and split", r.m.Counters.VM[THPSplitPage], 1)
+	eq(t, "moved and split", r.m.Counters.VM[THPSplitPage], 1)
 }
 
 // TestRealign: a move whose start is not aligned takes the whole table along
@@ -207,16 +210,13 @@ func TestRealign(t *testing.T) {
 	r := newRig(t, policyOff())
 	v := r.mmap(base+1<<20, 3*mB)
 	r.fill(v, v.start, 3*mB, Write)
-	to := *v
-	to.start, to.end = far+1<<20, far+4<<20
-	r.sp.vmas.insert(&to)
 	moves := r.c.Work[PrimPTEMove]
-	r.m.movePages(&r.c, v, &to, v.start, to.start, 768)
-	want(t, "pte moves", r.c.Work[PrimPTEMove], moves)
-	want(t, "pmd moves", r.c.Work[PrimPMDMove], 2)
+	to := r.moveVMA(v, v.start, far+1<<20, 768)
+	eq(t, "pte moves", r.c.Work[PrimPTEMove], moves)
+	eq(t, "pmd moves", r.c.Work[PrimPMDMove], 2)
 	r.munmap(v)
-	r.munmap(&to)
-	want(t, "tables", r.m.Usage.Tables, 0)
+	r.munmap(to)
+	eq(t, "tables", r.m.Usage.Tables, 0)
 }
 
 // TestProtect: read-only and back makes exclusive pages writable at once.
@@ -228,17 +228,17 @@ func TestProtect(t *testing.T) {
 	v.flags &^= vmWrite
 	r.m.protectRange(&r.c, v, v.start, v.end)
 	r.check()
-	want(t, "whole: split_pmd", r.m.Counters.VM[THPSplitPMD], 0)
-	want(t, "refused", r.write(v, 0), Segv)
+	eq(t, "whole: split_pmd", r.m.Counters.VM[THPSplitPMD], 0)
+	eq(t, "refused", r.write(v, 0), Segv)
 	v.flags |= vmWrite
 	r.m.protectRange(&r.c, v, v.start, v.end)
-	want(t, "upgraded", r.write(v, 0), Hit)
-	want(t, "huge zero is not", r.write(v, 512), Done)
+	eq(t, "upgraded", r.write(v, 0), Hit)
+	eq(t, "huge zero is not", r.write(v, 512), Done)
 	// Part of a THP: the boundary splits the PMD.
 	r.m.splitPMDAt(&r.c, r.sp, v.start+4096)
-	want(t, "part: split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
+	eq(t, "part: split_pmd", r.m.Counters.VM[THPSplitPMD], 1)
 	r.m.splitPMDAt(&r.c, r.sp, v.start+2<<20)
-	want(t, "boundary", r.m.Counters.VM[THPSplitPMD], 1)
+	eq(t, "boundary", r.m.Counters.VM[THPSplitPMD], 1)
 	// A page shared with a child is not upgraded.
 	child := r.fork(v)
 	v.flags &^= vmWrite
@@ -246,7 +246,7 @@ func TestProtect(t *testing.T) {
 	v.flags |= vmWrite
 	r.m.protectRange(&r.c, v, v.start, v.end)
 	r.check()
-	want(t, "shared", r.write(v, 3), Done)
-	want(t, "copied", r.m.PageInfo(1, v.start+3<<12).Order, 0)
+	eq(t, "shared", r.write(v, 3), Done)
+	eq(t, "copied", r.m.PageInfo(1, v.start+3<<12).Order, 0)
 	_ = child
 }
