@@ -126,7 +126,9 @@ func (a *Allocator) noFragment(zones []*zone, c zoneKind) bool {
 
 // pass goes through the zones once. With noFragment it stops where the
 // preferred node ends.
-func (a *Allocator) pass(zones []*zone, cpu int, order uint8, t MigrateType, mark int, noFragment bool) uint32 {
+func (a *Allocator) pass(
+	zones []*zone, cpu int, order uint8, t MigrateType, mark int, noFragment bool,
+) uint32 {
 	c := class(t)
 	for _, z := range zones {
 		if z.kind > c {
