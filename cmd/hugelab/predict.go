@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -65,22 +66,22 @@ advise=>=64m are what no setting does: the program advising its own memory.`,
 		RunE:    f.run,
 	}
 	fl := cmd.Flags()
-	fl.StringArrayVar(&f.policies, "policy", nil, "predict this `POLICY`; may be repeated (default: all worth trying)")
+	fl.StringArrayVar(&f.policies, "policy", nil, "predict this `POLICY`; may be repeated (default: all useful)")
 	fl.StringVar(&f.kernel, "kernel", "", "apply the rules of this Linux `VERSION` (default: the recording's)")
 	for i, k := range khugepagedKnobs {
 		fl.StringVar(&f.knobs[i], k, "", "khugepaged's setting in every row but now, as `N`")
 	}
 	fl.StringVar(&f.memory, "memory-state", "fresh",
-		"free memory at the start: fresh, host, or a `FILE` like /proc/buddyinfo")
+		"free memory: fresh, host, or a `FILE` like buddyinfo")
 	fl.StringVar(&f.limit, "memory-limit", "", "memory cgroup limit as `BYTES` or none (default: this process's)")
 	fl.StringVar(&f.profile, "profile", "", "machine profile that prices the work: vm, metal or a `FILE`")
 	fl.DurationVar(&f.settle, "settle", 0, "let khugepaged work for this `TIME` after the end")
-	fl.IntVar(&f.layouts, "layouts", 0, "mean and range over `N` random address-space layouts (default: as recorded)")
+	fl.IntVar(&f.layouts, "layouts", 0, "mean and range over `N` random layouts (default: as recorded)")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of the layouts, as `N`")
 	fl.StringVar(&f.by, "by", "", "also list by `WHAT`: mapping")
 	fl.BoolVar(&f.timeline, "timeline", false, "also draw memory over time")
 	fl.StringVar(&f.goal, "goal", "time", "recommend for this `GOAL`: time, memory or latency")
-	fl.StringVar(&f.most, "max-memory", "", "recommend nothing whose peak rises more than `PERCENT`, such as +5%")
+	fl.StringVar(&f.most, "max-memory", "", "recommend no higher rise of the peak than `PERCENT`, such as +5%")
 	fl.BoolVar(&f.json, "json", false, "write JSON (hugelab schema predict)")
 	fl.BoolVar(&f.markdown, "markdown", false, "write Markdown")
 	fl.StringVarP(&f.record.out, "output", "o", "", "with COMMAND, keep the recording in `FILE`")
@@ -259,7 +260,7 @@ func (f *predictFlags) freeMemory(in *predict.Input, root fs.FS) error {
 		return nil
 	case "host":
 		if root == nil {
-			return notHere(fmt.Errorf("predict: --memory-state host: this is no Linux host: give a copy of /proc/buddyinfo"))
+			return notHere(errors.New("predict: --memory-state host: no Linux host: give a copy of /proc/buddyinfo"))
 		}
 		free, err := kstat.ReadFreeState(root)
 		if err != nil {
