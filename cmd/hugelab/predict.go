@@ -201,7 +201,8 @@ func (f *predictFlags) host(in *predict.Input, src *predictSource) error {
 			return usagef("recording: %w: say which kernel with --kernel", err)
 		}
 	}
-	now := currentPolicy(root, src.header.Settings, sizes)
+	now, from := currentPolicy(root, src.header.Settings, sizes)
+	in.NowFrom = from
 	base := now
 	for i, k := range khugepagedKnobs {
 		if f.knobs[i] == "" {
@@ -221,17 +222,17 @@ func (f *predictFlags) host(in *predict.Input, src *predictSource) error {
 }
 
 // currentPolicy is this host's settings, else those of the recording's host,
-// else the kernel's defaults.
-func currentPolicy(root fs.FS, recorded map[string]string, s mm.Sizes) mm.Policy {
+// else the kernel's defaults; and which of them it is.
+func currentPolicy(root fs.FS, recorded map[string]string, s mm.Sizes) (p mm.Policy, from string) {
 	if root != nil {
 		if p, err := kstat.ReadPolicy(root, s); err == nil {
-			return p
+			return p, "the settings of this host"
 		}
 	}
 	if p, err := mm.ParsePolicy(recorded, s); err == nil {
-		return p
+		return p, "the settings of the host that recorded"
 	}
-	return mm.DefaultPolicy(s)
+	return mm.DefaultPolicy(s), "the kernel's defaults"
 }
 
 func (f *predictFlags) memoryLimit(root fs.FS, src *predictSource) (mm.Bytes, error) {

@@ -11,7 +11,8 @@ import (
 type Prediction struct {
 	Recording Recording
 	Kernel    string   // whose rules were applied, "6.18"
-	Current   string   // this host's settings as a policy spec
+	Current   string   // the settings of the row now, as a policy spec
+	NowFrom   string   // whose settings those are
 	Sizes     mm.Sizes // base page and what follows from it
 	Profile   string   // the machine profile that priced the work, with its source
 	Rows      []Row    // the first is Now

@@ -17,6 +17,7 @@ type Input struct {
 	Open func() (io.ReadCloser, error)
 
 	Policies []Named  // the first is Now
+	NowFrom  string   // whose settings Now has, for the report
 	Rules    mm.Rules // what the kernel does; Rules.Version "" takes the recording's kernel
 
 	Memory     *mm.FreeState // free memory of a real host, nil for fresh memory
@@ -55,7 +56,7 @@ func Run(ctx context.Context, in Input) (*Prediction, error) {
 	}
 	p := &Prediction{
 		Profile: in.Profile.Name + " (" + in.Profile.Source + ")",
-		Memory:  "fresh", Limit: in.Limit, Settle: in.Settle, Seed: in.Seed,
+		Memory:  "fresh", NowFrom: in.NowFrom, Limit: in.Limit, Settle: in.Settle, Seed: in.Seed,
 		Assumed: Assumptions(),
 	}
 	if in.Memory != nil {
@@ -152,9 +153,12 @@ func (in *Input) machine(p *Prediction, h *trace.Header, layout int) (mm.Config,
 	p.Kernel, p.Sizes, p.rules = rules.Version, sizes, rules
 	p.Current = in.Policies[0].Policy.Spec(sizes)
 
+	if err := checkFree(in.Memory, sizes); err != nil {
+		return mm.Config{}, 0, err
+	}
 	cfg := mm.Config{
 		Nodes: []mm.Node{{Mem: memoryOf(h)}}, CPUs: min(max(h.CPUs, 1), mostCPUs), BasePage: sizes.Base,
-		Rules: rules, Free: in.Memory, Limit: mm.Pages(in.Limit / sizes.Base),
+		Rules: rules, Free: spreadFree(in.Memory, memoryOf(h), sizes), Limit: mm.Pages(in.Limit / sizes.Base),
 		Seed: in.Seed, ByRegion: in.ByMapping,
 	}
 	layouts := in.Layouts

@@ -80,7 +80,7 @@ func predictHead(d *doc, p *predict.Prediction) {
 	}
 	d.line(runLine(r, now))
 	d.line(reach(r.AnonShare))
-	d.line("now: " + p.Current)
+	d.line("now: " + p.Current + ", " + cmp.Or(p.NowFrom, "as given"))
 	d.gap()
 }
 

@@ -35,7 +35,7 @@ func sample(t *testing.T) *predict.Prediction {
 			Wall: 3200 * time.Millisecond, CPU: 3 * time.Second, AnonShare: 0.71,
 		},
 		Kernel: "6.6", Current: now.Spec(s), Sizes: s, Profile: "vm (preset, not measured on this machine)",
-		Memory: "fresh", Limit: 512 << 20, Seed: 7,
+		NowFrom: "the settings of this host", Memory: "fresh", Limit: 512 << 20, Seed: 7,
 		Assumed: predict.Assumptions(), Programs: predict.Programs(nil),
 		Notes: []string{"not known: the order in which pages were touched (1.20k pages)"},
 	}
