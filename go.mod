@@ -21,5 +21,7 @@ require (
 	github.com/vbauerster/cupwriter v0.0.5 // indirect
 	github.com/vbauerster/mpb/v8 v8.16.2 // indirect
 	golang.org/x/sys v0.50.0 // indirect
+	golang.org/x/text v0.22.0 // indirect
+	golang.org/x/tools v0.32.0 // indirect
 	pgregory.net/rapid v1.3.0 // indirect
 )

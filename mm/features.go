@@ -14,7 +14,7 @@ type Feature struct {
 type feature struct {
 	name         string
 	major, minor int
-	commit       string // of Linux, the first 12 digits
+	commit       string // of Linux, the first 12 digits; "" where only the release is known
 	what         string
 	field        func(*Rules) *bool
 }
@@ -63,7 +63,7 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.KhugepagedShared }},
 	{"DeferMadvise", 4, 11, "21440d7eb904", "knows defrag=defer+madvise",
 		func(r *Rules) *bool { return &r.DeferMadvise }},
-	{"KhugepagedSwap", 4, 8, "70652f6ec264", "has khugepaged/max_ptes_swap",
+	{"KhugepagedSwap", 4, 8, "", "has khugepaged/max_ptes_swap",
 		func(r *Rules) *bool { return &r.KhugepagedSwap }},
 	{"Defer", 4, 6, "444eb2a449ef", "knows defrag=defer",
 		func(r *Rules) *bool { return &r.Defer }},

@@ -1,30 +1,67 @@
 package mm
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
+
+// pageState is what the page side of the machine owns.
+type pageState struct {
+	slabs  []*frameSlab // by frame number >> slabShift
+	folios folioPool
+	tables tablePool
+	top    uint // level of the top page table
+	queue  splitQueue
+	anons  []*anonVMA // by identity
+	zero   hugeZero
+
+	regions   []RegionUsage
+	worst     [NumOrders]Work
+	worstKey  [NumOrders]uint64
+	scratch   Fault
+	untouched bool // the access at hand is the kernel's own (populate)
+
+	background WorkSum // khugepaged's work
+}
 
 // New makes a machine with no address space on it.
-func New(cfg Config) (*Machine, error) { return nil, errors.New("mm: not built yet") }
-
-// Exec does operations in order on the machine, as the named CPU of each. out
-// may be nil, or as long as ops. A refusal of the modelled kernel is a
-// Result.Errno; an error means that ops[n] makes no sense.
-//
-// Between operations time moves to Op.When: khugepaged runs, per-CPU lists
-// drain, Usage.Integral grows.
-func (m *Machine) Exec(ops []Op, out []Result) (n int, err error) { return 0, nil }
-
-// Advance moves time on to now with no operation: khugepaged runs.
-func (m *Machine) Advance(now Nanos) {}
+func New(cfg Config) (*Machine, error) {
+	if cfg.BasePage == 0 {
+		cfg.BasePage = 4096
+	}
+	if cfg.CPUs == 0 {
+		cfg.CPUs = 1
+	}
+	m := &Machine{cfg: cfg, rules: cfg.Rules}
+	switch cfg.BasePage {
+	case 4096:
+		m.pageShift, m.pmdOrder = 12, 9
+	case 16384:
+		m.pageShift, m.pmdOrder = 14, 11
+	case 65536:
+		m.pageShift, m.pmdOrder = 16, 13
+	default:
+		return nil, fmt.Errorf("mm: base page of %d bytes: want 4096, 16384 or 65536", cfg.BasePage)
+	}
+	if len(cfg.Nodes) == 0 {
+		return nil, errors.New("mm: config: no memory: give at least one node")
+	}
+	m.pages.tables.bits = uint(m.pmdOrder)
+	m.pages.top = m.topLevel()
+	m.khuge.cur = -1
+	m.spaces = make([]*space, 1)
+	if err := m.newPhys(); err != nil {
+		return nil, err
+	}
+	m.SetPolicy(cfg.Policy)
+	return m, nil
+}
 
 // WorkDone is all work done through Exec and Advance since New. Khugepaged's
 // own work, which runs beside the program, is the second result.
-func (m *Machine) WorkDone() (program, background *WorkSum) { return nil, nil }
-
-// WorstFaults is the costliest fault seen of each order of the folio it mapped
-// (index 0 takes small pages, copies and the rest), as work: price each and
-// take the largest. Costliest means most pages cleared and copied, then most
-// tables and failed allocations.
-func (m *Machine) WorstFaults() *[NumOrders]Work { return nil }
+func (m *Machine) WorkDone() (program, background *WorkSum) {
+	return m.programWork(), &m.pages.background
+}
 
 // RegionUsage is what one region cost, counted when Config.ByRegion is set.
 type RegionUsage struct {
@@ -32,13 +69,6 @@ type RegionUsage struct {
 	Allocated Pages  // anonymous pages ever allocated for it
 	Touched   Pages  // of them, those the program is known to have accessed
 }
-
-// Regions calls f for every region in use by number, in order.
-func (m *Machine) Regions(f func(Region, RegionUsage)) {}
-
-// Check proves that every frame has exactly one owner and that every counter
-// adds up. It is slow; tests call it after every step.
-func (m *Machine) Check() error { return nil }
 
 // Begin does a fault's first half and Commit its second; Touch does both.
 // A Fault is the caller's and is reused.

@@ -16,6 +16,7 @@ func (m *Machine) newPhys() error {
 	if m.alloc, err = buddy.New(cfg); err != nil {
 		return fmt.Errorf("mm: config: %w", err)
 	}
+	m.pages.slabs = make([]*frameSlab, m.physEnd()>>slabShift+1)
 	return nil
 }
 

@@ -1,6 +1,9 @@
 package mm
 
-import "github.com/hugelab/hugelab/mm/internal/buddy"
+import (
+	"github.com/hugelab/hugelab/mm/internal/buddy"
+	"github.com/hugelab/hugelab/mm/internal/itree"
+)
 
 // This file holds the structures that the VMA side of the package (vma*.go,
 // merge.go, place.go, the system calls) and the page side (folio.go, table.go,
@@ -29,6 +32,7 @@ type Machine struct {
 	pages pageState // owned by the page side
 	khuge khugeState
 	anons anonState // owned by the VMA side
+	exec  execState // owned by the VMA side
 }
 
 // Usage is the memory that programs' anonymous pages hold now, and at most.
@@ -53,15 +57,21 @@ type Usage struct {
 type space struct {
 	id         Space
 	vmas       vmaTree
+	hit        *vma      // the VMA that find returned last, nil when it went away
 	root       tableRoot // owned by the page side
 	thpDisable THPDisable
-	lockFuture bool // mlockall(MCL_FUTURE)
-	khugeSlot  bool // registered with khugepaged
-	zeroHuge   bool // holds a reference to the huge zero folio
+	defFlags   vmFlags // flags that every new mapping gets: mlockall(MCL_FUTURE)
+	khugeSlot  bool    // registered with khugepaged
+	zeroHuge   bool    // holds a reference to the huge zero folio
 
 	brkStart, brkEnd VA        // heap; brkEnd is page aligned
 	mmapBase         VA        // top of the top-down area
-	stackLow         VA        // lowest address the main stack may grow to
+	baseKnown        bool      // mmapBase was seen, not assumed
+	stackLow         VA        // lowest address the main stack may grow to; 0: not known
+	stackHigh        VA        // end of the main stack
+	shift            Shift     // how far this space's areas lie from the recorded ones
+	compat           bool      // a 32-bit program
+	loose            bool      // holds VMAs that are alike and yet not merged, as Linux leaves them at times
 	regions          regionMap // owned by the VMA side: Region -> base address
 
 	rssAnon Pages // mapped anonymous pages (zero pages excluded)
@@ -93,6 +103,7 @@ const (
 	vmMaybeGuard // guard regions were installed
 	vmDontDump
 	vmMergeable
+	vmAccount // VM_ACCOUNT: counted for overcommit, and so compared by the merge rules
 )
 
 // vma is one mapping (struct vm_area_struct). start and end are page aligned.
@@ -106,6 +117,9 @@ type vma struct {
 	sp         *space
 	region     Region // the region that made it, for reports by mapping
 	seq        uint32 // raised by every writer; speculation and Commit compare it
+
+	place *itree.Node[*vma] // its place in sp.vmas
+	chain []*anonLink       // every anonVMA whose pages it may map (anon_vma_chain)
 }
 
 func (v *vma) anonymous() bool { return v.flags&vmFile == 0 }

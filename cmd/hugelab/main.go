@@ -1,6 +1,20 @@
 // Command hugelab says what huge pages would do for a program on a machine.
 package main
 
-import "os"
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
 
-func main() { os.Exit(0) }
+	"github.com/hugelab/hugelab/internal/record"
+)
+
+func main() {
+	record.Stub() // in the process that becomes the recorded program this does not return
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal ends the work in good order, the second ends the program
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

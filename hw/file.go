@@ -1,0 +1,102 @@
+package hw
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/hugelab/hugelab/mm"
+)
+
+// fileVersion is the version of the profile file that Save writes and Load
+// takes.
+const fileVersion = 1
+
+// file is a profile as YAML: costs by the primitives' names.
+type file struct {
+	Version int           `yaml:"version"`
+	Name    string        `yaml:"name"`
+	Source  string        `yaml:"source"`
+	Nanos   yaml.MapSlice `yaml:"nanoseconds"`
+}
+
+// maxProfile bounds what Load reads; a profile has about three kilobytes.
+const maxProfile = 1 << 20
+
+// Load reads a profile that Save wrote. A primitive that the file does not
+// name costs nothing; one that does not exist, a cost below zero or not a
+// number is an error, so that a profile of another version is never half
+// understood.
+func Load(r io.Reader) (*Profile, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxProfile+1))
+	if err != nil {
+		return nil, fmt.Errorf("machine profile: %w", err)
+	}
+	if len(text) > maxProfile {
+		return nil, fmt.Errorf("machine profile: longer than %d bytes; is this the right file?", maxProfile)
+	}
+	var f file
+	if err := yaml.UnmarshalWithOptions(text, &f, yaml.Strict()); err != nil {
+		return nil, fmt.Errorf("machine profile: %w", err)
+	}
+	if f.Version != fileVersion {
+		return nil, fmt.Errorf("machine profile: version %d, want %d; make it again with hugelab calibrate",
+			f.Version, fileVersion)
+	}
+	p := &Profile{Name: f.Name, Source: f.Source}
+	seen := [mm.NumPrims]bool{}
+	for _, it := range f.Nanos {
+		name, _ := it.Key.(string)
+		prim, ok := mm.ParsePrim(name)
+		if !ok {
+			return nil, fmt.Errorf("machine profile: no primitive is called %q; make it again with hugelab calibrate", name)
+		}
+		if seen[prim] {
+			return nil, fmt.Errorf("machine profile: %s stands there twice", name)
+		}
+		seen[prim] = true
+		if p.Nanos[prim], err = number(it.Value); err != nil {
+			return nil, fmt.Errorf("machine profile: %s: %w", name, err)
+		}
+	}
+	return p, nil
+}
+
+// number is a cost in nanoseconds as YAML gives it.
+func number(v any) (float64, error) {
+	var x float64
+	switch n := v.(type) {
+	case float64:
+		x = n
+	case uint64:
+		x = float64(n)
+	case int64:
+		x = float64(n)
+	case int:
+		x = float64(n)
+	default:
+		return 0, fmt.Errorf("%v is not a number of nanoseconds", v)
+	}
+	if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
+		return 0, fmt.Errorf("%v is not a number of nanoseconds", v)
+	}
+	return x, nil
+}
+
+// Save writes the profile as YAML, primitives in their order.
+func (p *Profile) Save(w io.Writer) error {
+	f := file{Version: fileVersion, Name: p.Name, Source: p.Source}
+	for i, n := range p.Nanos {
+		f.Nanos = append(f.Nanos, yaml.MapItem{Key: mm.Prim(i).String(), Value: n})
+	}
+	text, err := yaml.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("machine profile: %w", err)
+	}
+	if _, err = w.Write(text); err != nil {
+		return fmt.Errorf("machine profile: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package mm
+
+// splitPMDAt splits the huge entry that straddles a; at its boundary nothing
+// needs splitting. Linux: mm/huge_memory.c:split_huge_pmd_if_needed (v6.18).
+func (m *Machine) splitPMDAt(c *Current, sp *space, a VA) {
+	if a&(m.pmdSize()-1) == 0 {
+		return
+	}
+	if pmd := m.pmdTable(sp, a); pmd != 0 && m.pages.tables.at(pmd)[m.pmdIndex(a)]&eHuge != 0 {
+		m.splitPMD(c, sp, pmd, a)
+	}
+}
+
+// splitPMD turns a huge entry into a table of small ones, using the deposited
+// page. The folio stays whole and RSS the same. Linux:
+// mm/huge_memory.c:__split_huge_pmd_locked (v6.18).
+func (m *Machine) splitPMD(c *Current, sp *space, pmd uint32, a VA) {
+	p := &m.pages.tables.at(pmd)[m.pmdIndex(a)]
+	e := *p
+	m.Counters.VM[THPSplitPMD]++
+	c.Work[PrimPMDSplit]++
+	slot := m.pages.tables.get()
+	m.pages.tables.meta[slot] = tableMeta{pfn: m.withdraw(pmd)}
+	t := m.pages.tables.at(slot)
+	p = &m.pages.tables.at(pmd)[m.pmdIndex(a)]
+	c.Work[PrimPTESet] += uint32(len(t))
+	*p = tableEntry(slot)
+	if e&eZero != 0 {
+		for i := range t {
+			t[i] = ePresent | eZero
+		}
+		return
+	}
+	head := ePFN(e)
+	excl := m.pages.frame(head).flags & frameExclusive
+	flags := e & (ePresent | eWrite | eYoung | eDirty)
+	for i := range t {
+		t[i] = leafEntry(head+PFN(i), flags)
+		fr := m.pages.frame(head + PFN(i))
+		fr.flags |= excl
+	}
+	m.addPTEs(m.folioOf(m.pages.frame(head)), sp, head, m.pmdOrder.Pages())
+	m.removePMD(c, sp, head)
+}
+
+// splitFolio makes a large folio small pages (semantics 3.3). It fails when
+// something but mappings holds the folio. Sub-pages that nothing maps are
+// freed; those that are all zeros become the shared zero page, except in
+// locked memory. Linux: mm/huge_memory.c:__folio_split (v6.18).
+func (m *Machine) splitFolio(c *Current, slot uint32) bool {
+	fo := m.pages.folios.at(slot)
+	o := fo.order
+	st := &m.Counters.Size[o]
+	if fo.pins > 0 {
+		st.SplitFailed++
+		if o == m.pmdOrder {
+			m.Counters.VM[THPSplitPageFailed]++
+		}
+		return false
+	}
+	m.unmapPMDs(c, fo)
+	st.Split++
+	if o == m.pmdOrder {
+		m.Counters.VM[THPSplitPage]++
+	}
+	c.Work[PrimFolioSplit]++
+	st.NrAnon--
+	m.dequeue(slot, fo)
+	old := *fo
+	m.pages.folios.put(slot)
+	n := o.Pages()
+	m.Usage.ByOrder[o] -= n
+	m.Usage.ByOrder[0] += n
+	for i := range PFN(n) {
+		fr := m.pages.frame(old.head + i)
+		fr.order, fr.ref = 0, old.anon
+		fr.setIndex(old.index + uint64(i))
+	}
+	if m.rules.ZeroOnSplit {
+		m.zeroFilled(c, &old)
+	}
+	for i := range PFN(n) {
+		if fr := m.pages.frame(old.head + i); fr.flags&frameAnon != 0 && fr.maps == 0 {
+			m.freeSmall(c, old.head+i, fr)
+		}
+	}
+	return true
+}
+
+// unmapPMDs splits every huge entry that maps the folio.
+func (m *Machine) unmapPMDs(c *Current, fo *folio) {
+	if fo.entire == 0 {
+		return
+	}
+	head := fo.head
+	m.eachMapping(fo, func(v *vma, at VA, pmd uint32) {
+		if e := m.pages.tables.at(pmd)[m.pmdIndex(at)]; e&eHuge != 0 && e&eZero == 0 && ePFN(e) == head {
+			m.splitPMD(c, v.sp, pmd, at)
+		}
+	})
+}
+
+// eachMapping calls f for every address that may map the folio, once for every
+// PMD entry or table there; at is the first address below that entry.
+func (m *Machine) eachMapping(fo *folio, f func(v *vma, at VA, pmd uint32)) {
+	index, n := fo.index, fo.order.Pages()
+	m.rmapVMAs(m.pages.anons[fo.anon], index, n, func(v *vma, _ VA) bool {
+		first := max(index, v.pgoff)
+		last := min(index+uint64(n), v.pgoff+uint64(v.end-v.start)>>m.pageShift)
+		for i := first; i < last; {
+			at := v.start + VA(i-v.pgoff)<<m.pageShift
+			end := at&^(m.pmdSize()-1) + m.pmdSize()
+			if pmd := m.pmdTable(v.sp, at); pmd != 0 && m.pages.tables.at(pmd)[m.pmdIndex(at)] != 0 {
+				f(v, at, pmd)
+			}
+			i += uint64(end-at) >> m.pageShift
+		}
+		return true
+	})
+}
+
+// zeroFilled replaces mapped pages of zeros of a folio that was just split.
+// Linux: mm/migrate.c:try_to_map_unused_to_zeropage (v6.18).
+func (m *Machine) zeroFilled(c *Current, fo *folio) {
+	last := fo.head + PFN(fo.order.Pages())
+	m.eachMapping(fo, func(v *vma, at VA, pmd uint32) {
+		e := m.pages.tables.at(pmd)[m.pmdIndex(at)]
+		if e&eTable == 0 || v.flags&vmLocked != 0 {
+			return
+		}
+		t := m.pages.tables.at(eSlot(e))
+		end := min(v.end, at&^(m.pmdSize()-1)+m.pmdSize())
+		for i := m.pageIndex(at); at < end; i, at = i+1, at+m.pageSize() {
+			pe := t[i]
+			if pe&ePresent == 0 || pe&eZero != 0 || ePFN(pe) < fo.head || ePFN(pe) >= last {
+				continue
+			}
+			if m.pages.frame(ePFN(pe)).flags&frameFilled != 0 {
+				continue
+			}
+			t[i] = ePresent | eZero | pe&eYoung
+			v.sp.rssAnon--
+			m.removePTEs(c, v.sp, ePFN(pe), 1)
+			c.Work[PrimZeroMap]++
+		}
+	})
+}

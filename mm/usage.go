@@ -1,0 +1,73 @@
+package mm
+
+// notePeak keeps the highest Usage.Anon, and what of it was never touched.
+func (m *Machine) notePeak() {
+	if m.Usage.Anon > m.Usage.AnonPeak {
+		m.Usage.AnonPeak = m.Usage.Anon
+		m.Usage.UntouchedAtPeak = m.Usage.Anon - m.Usage.Touched
+	}
+}
+
+// tick moves virtual time on: memory held grows Usage.Integral, and khugepaged
+// does the passes that are due.
+func (m *Machine) tick(now Nanos) {
+	if now <= m.Usage.Last {
+		m.khugepagedRun(m.Usage.Last)
+		return
+	}
+	for m.khuge.due(m.khugepagedOn(), now) {
+		m.passTime(max(m.khuge.next, m.Usage.Last))
+		m.khugepagedPass(m.Usage.Last)
+	}
+	m.passTime(now)
+}
+
+func (m *Machine) passTime(now Nanos) {
+	m.Usage.Integral += float64(m.Usage.Anon) * float64(now-m.Usage.Last) / 1e9
+	m.Usage.Last = now
+}
+
+// region is the usage record of a region, made on first use.
+func (m *Machine) region(r Region) *RegionUsage {
+	for int(r) >= len(m.pages.regions) {
+		m.pages.regions = append(m.pages.regions, RegionUsage{})
+	}
+	return &m.pages.regions[r]
+}
+
+// Regions calls f for every region in use by number, in order.
+func (m *Machine) Regions(f func(Region, RegionUsage)) {
+	for r, u := range m.pages.regions {
+		if u != (RegionUsage{}) {
+			f(Region(r), u)
+		}
+	}
+}
+
+// worstKey orders faults by cost without prices: pages cleared and copied,
+// then tables and failed allocations.
+func worstKey(w, before *Work) uint64 {
+	pages := w[PrimClearSmall] - before[PrimClearSmall] + w[PrimClearLarge] - before[PrimClearLarge] +
+		w[PrimClearPMD] - before[PrimClearPMD] + w[PrimCopyCOW] - before[PrimCopyCOW]
+	rest := w[PrimTableAlloc] - before[PrimTableAlloc] + w[PrimAllocFail] - before[PrimAllocFail]
+	return uint64(pages)<<32 | uint64(rest)
+}
+
+// noteWorst keeps the costliest fault of each order.
+func (m *Machine) noteWorst(c *Current, before *Work, o Order) {
+	k := worstKey(&c.Work, before) + 1
+	if k <= m.pages.worstKey[o] {
+		return
+	}
+	m.pages.worstKey[o] = k
+	w := &m.pages.worst[o]
+	for i := range w {
+		w[i] = c.Work[i] - before[i]
+	}
+}
+
+// WorstFaults is the costliest fault seen of each order of the folio it mapped
+// (index 0 takes small pages, copies and the rest), as work: price each and
+// take the largest. Costliest means most pages cleared and copied, then most
+// tables and failed allocations.
+func (m *Machine) WorstFaults() *[NumOrders]Work { return &m.pages.worst }
