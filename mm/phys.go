@@ -110,9 +110,10 @@ func (m *Machine) cpu(c *Current) int {
 // takeEvents moves what the allocator did into the caller's Work.
 func (m *Machine) takeEvents(c *Current, ok bool) {
 	ev, w := &m.alloc.Events, &c.Work
-	if *ev == (buddy.Events{PCPHit: 1}) { // nearly always
-		w[PrimAllocPCP]++
-		ev.PCPHit = 0
+	if ev.PCPHit|ev.PCPFree == 1 && ev.Refill|ev.Zone|ev.Fail|ev.Compact|ev.ZoneFree == 0 { // nearly always
+		w[PrimAllocPCP] += ev.PCPHit
+		w[PrimFreePCP] += ev.PCPFree
+		ev.PCPHit, ev.PCPFree = 0, 0
 		return
 	}
 	w[PrimAllocPCP] += ev.PCPHit
