@@ -9,8 +9,8 @@ func (m *Machine) beginReadOnly(c *Current, f *Fault) Outcome {
 		return Pending
 	}
 	m.prepareAnon(c, f.v)
-	pfn, res := m.allocAnon(c, 0, smallGFP)
-	if res != allocOK {
+	pfn, ok := m.allocSmall(c)
+	if !ok {
 		return m.outOfMemory(f)
 	}
 	f.kind, f.pfn = faultCopy, pfn

@@ -22,6 +22,7 @@ type pageState struct {
 	scratch   Fault
 	untouched bool // the access at hand is the kernel's own (populate)
 
+	decayed    Nanos   // until when the per-CPU lists were let shrink
 	background WorkSum // khugepaged's work
 }
 

@@ -9,8 +9,8 @@ func (m *Machine) populate(c *Current, v *vma, from, to VA, write bool) Errno {
 	if write {
 		acc = Write
 	}
-	if !v.anonymous() {
-		return OK
+	if !v.anonymous() && (!write || v.flags&(vmShared|vmHugetlb|vmSpecial) != 0) {
+		return OK // no anonymous page comes of it
 	}
 	f := &m.pages.scratch
 	for a := from; a < to; {
