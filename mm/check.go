@@ -273,7 +273,8 @@ func (ck *checker) large(pfn PFN, fr *frame) error {
 			touched++
 		}
 	}
-	if fo.maps != maps+fo.entire || fo.present != present || fo.entire != ck.entire[pfn] || fo.touched != touched {
+	if fo.maps != maps+fo.entire || fo.present != present ||
+		fo.entire != ck.entire[pfn] || fo.touched != touched {
 		return fmt.Errorf("folio counts maps %d present %d entire %d touched %d; tables say %d, %d, %d, %d",
 			fo.maps, fo.present, fo.entire, fo.touched, maps+ck.entire[pfn], present, ck.entire[pfn], touched)
 	}

@@ -95,7 +95,8 @@ func (m *Machine) makeResident(c *Current, sp *space, v *vma, a VA, n Pages, ord
 	}
 	for a < end {
 		size := m.pageSize() << order
-		if order > 0 && acc&Write != 0 && a&(size-1) == 0 && a+size <= end && m.residentLarge(c, sp, v, a, order, acc) {
+		fits := order > 0 && acc&Write != 0 && a&(size-1) == 0 && a+size <= end
+		if fits && m.residentLarge(c, sp, v, a, order, acc) {
 			a += size
 			continue
 		}
