@@ -72,6 +72,9 @@ func (r *rig) mmap(at VA, n Bytes, more ...vmFlags) *vma {
 	for _, f := range more {
 		v.flags |= f
 	}
+	if v.flags&vmFile != 0 {
+		v.file = uint64(at)
+	}
 	r.m.addVMA(&r.c, v)
 	return v
 }
