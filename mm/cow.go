@@ -37,7 +37,7 @@ func (m *Machine) canReuse(pfn PFN) bool {
 		return fr.maps == 1
 	}
 	fo := m.folioOf(fr)
-	if !m.rules.MMIDs {
+	if !m.rules.MMIDs || !m.rules.LargeReuse {
 		return fo.maps+fo.pins == 1
 	}
 	// One page of a large folio alone is copied, so that the block can be freed.
