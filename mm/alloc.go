@@ -102,6 +102,17 @@ func (m *Machine) allocAnon(c *Current, o Order, f buddy.Flags) (PFN, allocResul
 	return pfn, allocOK
 }
 
+// allocSmall takes a page for a fault. Before it fails the deferred-split
+// shrinker runs, as under memory pressure (semantics 3.4).
+func (m *Machine) allocSmall(c *Current) (PFN, bool) {
+	pfn, res := m.allocAnon(c, 0, smallGFP)
+	if res != allocOK && m.pages.queue.n > 0 {
+		m.Shrink(c)
+		pfn, res = m.allocAnon(c, 0, smallGFP)
+	}
+	return pfn, res == allocOK
+}
+
 // giveBack undoes allocAnon for a folio that was never mapped.
 func (m *Machine) giveBack(c *Current, pfn PFN, o Order) {
 	m.uncharge(c, o)

@@ -37,6 +37,7 @@ type checker struct {
 	mapped, thps  uint64
 	zeroUsers     uint32
 	owned         uint64
+	slots         uint64 // tables in use
 }
 
 // space walks one space's tables.
@@ -74,6 +75,7 @@ func (ck *checker) table(pfn PFN) error {
 // level checks the table at slot, whose entries lie from base on.
 func (ck *checker) level(sp *space, slot uint32, level uint, base VA) (rss Pages, err error) {
 	m := ck.m
+	ck.slots++
 	meta := m.pages.tables.meta[slot]
 	if slot != sp.root.top {
 		if err := ck.table(meta.pfn); err != nil {
@@ -273,7 +275,8 @@ func (ck *checker) large(pfn PFN, fr *frame) error {
 			touched++
 		}
 	}
-	if fo.maps != maps+fo.entire || fo.present != present || fo.entire != ck.entire[pfn] || fo.touched != touched {
+	if fo.maps != maps+fo.entire || fo.present != present ||
+		fo.entire != ck.entire[pfn] || fo.touched != touched {
 		return fmt.Errorf("folio counts maps %d present %d entire %d touched %d; tables say %d, %d, %d, %d",
 			fo.maps, fo.present, fo.entire, fo.touched, maps+ck.entire[pfn], present, ck.entire[pfn], touched)
 	}
@@ -326,6 +329,7 @@ func (ck *checker) usage() error {
 		{"Usage.Anon", uint64(u.Anon), uint64(ck.anon)},
 		{"Usage.Touched", uint64(u.Touched), uint64(ck.touched)},
 		{"Usage.Tables", uint64(u.Tables), uint64(len(ck.tables))},
+		{"table slots", uint64(max(len(m.pages.tables.meta), 1) - 1 - len(m.pages.tables.free)), ck.slots},
 		{"nr_page_table_pages", vm[NrPageTablePages], uint64(len(ck.tables))},
 		{"nr_anon_pages", vm[NrAnonPages], ck.mapped},
 		{"nr_anon_transparent_hugepages", vm[NrAnonTHPs], ck.thps},

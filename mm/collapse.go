@@ -56,7 +56,7 @@ func (m *Machine) scanPMD(c *Current, v *vma, a VA, s scanner) (res scanResult, 
 func (m *Machine) scanTable(c *Current, v *vma, t []uint64, s scanner) scanResult {
 	k := &m.policy.Khugepaged
 	var none, swap, shared, young uint32
-	for i, e := range t {
+	for _, e := range t {
 		c.Work[PrimScanPTE]++
 		switch {
 		case e&eGuard != 0:
@@ -74,6 +74,9 @@ func (m *Machine) scanTable(c *Current, v *vma, t []uint64, s scanner) scanResul
 		}
 		fr := m.pages.frame(ePFN(e))
 		if m.maybeShared(ePFN(e), fr) {
+			if !m.rules.KhugepagedShared {
+				return scanPageCount // before 5.8 any other reference refused
+			}
 			if shared++; s.khugepaged && shared > k.MaxPTEsShared {
 				m.Counters.VM[THPScanExceedSharePTE]++
 				return scanExceedShared
@@ -82,7 +85,7 @@ func (m *Machine) scanTable(c *Current, v *vma, t []uint64, s scanner) scanResul
 		if fr.order != 0 && m.folioOf(fr).pins > 0 {
 			return scanPageCount
 		}
-		if t[i]&eYoung != 0 {
+		if e&eYoung != 0 {
 			young++
 		}
 	}

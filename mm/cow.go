@@ -9,8 +9,8 @@ func (m *Machine) beginReadOnly(c *Current, f *Fault) Outcome {
 		return Pending
 	}
 	m.prepareAnon(c, f.v)
-	pfn, res := m.allocAnon(c, 0, smallGFP)
-	if res != allocOK {
+	pfn, ok := m.allocSmall(c)
+	if !ok {
 		return m.outOfMemory(f)
 	}
 	f.kind, f.pfn = faultCopy, pfn
@@ -37,7 +37,7 @@ func (m *Machine) canReuse(pfn PFN) bool {
 		return fr.maps == 1
 	}
 	fo := m.folioOf(fr)
-	if !m.rules.MMIDs {
+	if !m.rules.MMIDs || !m.rules.LargeReuse {
 		return fo.maps+fo.pins == 1
 	}
 	// One page of a large folio alone is copied, so that the block can be freed.

@@ -129,7 +129,7 @@ func (m *Machine) begin(c *Current, sp *space, f *Fault) Outcome {
 		}
 		if acc&Write == 0 || f.old&eWrite != 0 {
 			m.hit(v, p, acc)
-			return m.hitOutcome(c, f)
+			return Hit
 		}
 		m.countFault(c, f, v)
 		return m.beginReadOnly(c, f)
@@ -140,7 +140,7 @@ func (m *Machine) begin(c *Current, sp *space, f *Fault) Outcome {
 	}
 	if acc&Write == 0 || e&eWrite != 0 {
 		m.hitPMD(v, pmd, a, acc)
-		return m.hitOutcome(c, f)
+		return Hit
 	}
 	m.countFault(c, f, v)
 	return m.beginReadOnlyPMD(c, f)
@@ -157,11 +157,6 @@ func permits(v *vma, acc Access) bool {
 	}
 	return v.flags&(vmRead|vmWrite|vmExec) != 0
 }
-
-// hitOutcome ends an access that found its page. A recorded fault that found a
-// present entry there (WasPresent) is no fault in the model either: its page
-// is allowed.
-func (m *Machine) hitOutcome(c *Current, f *Fault) Outcome { return Hit }
 
 // hit notes an allowed access through a PTE.
 func (m *Machine) hit(v *vma, p *uint64, acc Access) {

@@ -29,7 +29,6 @@ func (m *Machine) beginNone(c *Current, f *Fault, e uint64) Outcome {
 		}
 		e = tableEntry(t)
 		m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)] = e
-		c.Work[PrimPMDSet]++
 	}
 	f.order = 0
 	if f.Access&Write == 0 {
@@ -62,8 +61,8 @@ func (m *Machine) beginAnonPTE(c *Current, f *Fault, t []uint64, mask uint16) Ou
 		f.tries++
 		mask &^= 1 << o
 	}
-	pfn, res := m.allocAnon(c, 0, smallGFP)
-	if res != allocOK {
+	pfn, ok := m.allocSmall(c)
+	if !ok {
 		return m.outOfMemory(f)
 	}
 	f.kind, f.order, f.pfn, f.at = faultPTE, 0, pfn, f.Addr&^(m.pageSize()-1)

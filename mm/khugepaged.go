@@ -28,6 +28,10 @@ type khugeState struct {
 	c Current // khugepaged's own context; its work is not the program's
 }
 
+// shortestPass stands for the time that a pass itself takes, which matters only
+// when scan_sleep_millisecs is 0.
+const shortestPass Nanos = 1e6
+
 func (k *khugeState) due(on bool, now Nanos) bool {
 	return on && len(k.list) > 0 && k.next <= now
 }
@@ -154,8 +158,7 @@ func (m *Machine) khugepagedPass(now Nanos) {
 			return
 		}
 	}
-	// A sleep of 0 means continuously; a nanosecond stands for it.
-	k.next = now + max(p.ScanSleep, 1)
+	k.next = now + max(p.ScanSleep, shortestPass)
 	k.sleeping = len(k.list) > 0
 	m.pages.background.Take(&k.c.Work)
 }

@@ -18,9 +18,11 @@ type pageState struct {
 	regions   []RegionUsage
 	worst     [NumOrders]Work
 	worstKey  [NumOrders]uint64
-	scratch   Fault
-	untouched bool // the access at hand is the kernel's own (populate)
+	scratch   Fault // of touch
+	softly    Fault // of populate, which a fault may call
+	untouched bool  // the access at hand is the kernel's own (populate)
 
+	decayed    Nanos   // until when the per-CPU lists were let shrink
 	background WorkSum // khugepaged's work
 }
 

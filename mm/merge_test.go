@@ -122,7 +122,8 @@ func TestAnonReuse(t *testing.T) {
 	want(t, show(m, 1, at0), "0-16rw@1")
 }
 
-// TestFlagsKeepApart: hints, locks and MAP_STACK differ, so nothing merges.
+// TestFlagsKeepApart: hints, locks and MAP_STACK differ, so nothing merges; a
+// locked map is populated, so it has an anon_vma.
 func TestFlagsKeepApart(t *testing.T) {
 	m := vmaMachine(t, Config{})
 	do(t, m, fixed(1, at0, 4*page))
@@ -134,8 +135,8 @@ func TestFlagsKeepApart(t *testing.T) {
 	op = fixed(4, at0+12*page, 4*page)
 	op.Flags |= MapLocked
 	do(t, m, op)
-	want(t, show(m, 1, at0), "0-4rw 4-8rwN 8-12rwH 12-16rwL")
+	want(t, show(m, 1, at0), "0-4rw 4-8rwN 8-12rwH 12-16rwL@1")
 	do(t, m, Op{Kind: OpAdvise, Region: 1, N: 16, Arg: uint64(AdviseHugePage)})
 	do(t, m, Op{Kind: OpUnlock, Region: 1, N: 16})
-	want(t, show(m, 1, at0), "0-16rwH")
+	want(t, show(m, 1, at0), "0-16rwH@1")
 }

@@ -2,14 +2,13 @@ package mm
 
 import "testing"
 
-// rules618 is what a 6.18 kernel does, filled by hand.
+// rules618 is what a 6.18 kernel does.
 func rules618() Rules {
-	return Rules{
-		Version: "6.18", MTHP: true, AlignTHP: AlignMultiple, PTReclaim: true, ShrinkUnderused: true,
-		ExceptAdvised: true, GuardRegions: true, Collapse: true, StackNoHuge: true, CowSplitsPMD: true,
-		MMIDs: true, LargeReuse: true, ZeroOnSplit: true, PerVMALock: true, BatchedZap: true,
-		PMDChargeStats: true, FastDeferred: true,
+	r, err := RulesFor("6.18")
+	if err != nil {
+		panic(err)
 	}
+	return r
 }
 
 // policyOff has every size off and the kernel's defaults elsewhere.
@@ -71,6 +70,9 @@ func (r *rig) mmap(at VA, n Bytes, more ...vmFlags) *vma {
 	v.pgoff = uint64(at) >> r.m.pageShift
 	for _, f := range more {
 		v.flags |= f
+	}
+	if v.flags&vmFile != 0 {
+		v.file = uint64(at)
 	}
 	r.m.addVMA(&r.c, v)
 	return v

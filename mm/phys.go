@@ -23,13 +23,6 @@ func (m *Machine) newPhys() error {
 // physEnd is the first frame number behind all memory.
 func (m *Machine) physEnd() PFN { return PFN(m.alloc.End()) }
 
-// physPolicy tells the allocator of a change to the policy: it keeps more
-// memory free while THP is enabled.
-//
-// Linux: mm/khugepaged.c:hugepage_pmd_enabled, set_recommended_min_free_kbytes
-// (v6.18).
-func (m *Machine) physPolicy() { m.alloc.SetTHP(m.policy.Effective(m.pmdOrder) != Never) }
-
 // physAlloc takes a block for the caller's CPU, from its node first, and counts
 // the work.
 func (m *Machine) physAlloc(c *Current, order Order, t buddy.MigrateType, f buddy.Flags) (PFN, bool) {

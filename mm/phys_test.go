@@ -153,15 +153,15 @@ func TestPolicyMarks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.physPolicy()
+	m.SetPolicy(m.policy)
 	before := m.Memory().MinFree
 	m.policy.Size[9] = Inherit
-	m.physPolicy()
+	m.SetPolicy(m.policy)
 	if m.Memory().MinFree != before {
 		t.Error("inherit from never enables nothing")
 	}
 	m.policy.Enabled = Madvise
-	m.physPolicy()
+	m.SetPolicy(m.policy)
 	if got := m.Memory().MinFree; got != 67584<<10 {
 		t.Errorf("min_free_kbytes %d, before %d", got>>10, before>>10)
 	}

@@ -9,10 +9,10 @@ func (m *Machine) populate(c *Current, v *vma, from, to VA, write bool) Errno {
 	if write {
 		acc = Write
 	}
-	if !v.anonymous() {
-		return OK
+	if !v.anonymous() && (!write || v.flags&(vmShared|vmHugetlb|vmSpecial) != 0) {
+		return OK // no anonymous page comes of it
 	}
-	f := &m.pages.scratch
+	f := &m.pages.softly
 	for a := from; a < to; {
 		step := m.pageSize()
 		if m.populated(v.sp, a, write, &step) {

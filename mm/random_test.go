@@ -18,12 +18,11 @@ func TestRandom(t *testing.T) {
 func randomRun(t *testing.T, seed uint64, cfg Config) {
 	t.Helper()
 	x := rand.New(rand.NewPCG(seed, 1))
-	limit := Pages(0)
-	if seed%3 == 0 {
-		limit = 1500
-	}
 	r := newRig(t, randomPolicy(x), func(c *Config) {
-		c.BasePage, c.Limit = cfg.BasePage, limit
+		c.BasePage = cfg.BasePage
+		if seed%3 == 0 {
+			c.Limit = 1500
+		}
 		if cfg.BasePage != 4096 {
 			c.Nodes[0].Mem = 16 * gB
 		}
@@ -36,7 +35,6 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 	page := r.m.pageSize()
 	n := Bytes(r.m.pmdSize()) * 3 / 2
 	vmas := []*vma{r.mmap(base+5*page, n), r.mmap(base+4*r.m.pmdSize(), n, vmHuge)}
-	var now Nanos
 	for step := range 120 {
 		v := vmas[x.IntN(len(vmas))]
 		a := v.start + VA(x.Uint64N(uint64(v.end-v.start)))&^(page-1)
@@ -51,8 +49,7 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 		case k < 12:
 			r.m.zapRange(&r.c, v, a, b, zapDontNeed)
 		case k == 12 && len(vmas) < 8:
-			c := r.fork(v)
-			vmas = append(vmas, c)
+			vmas = append(vmas, r.fork(v))
 		case k == 13:
 			r.m.freeRange(&r.c, v, a, b)
 		case k == 14:
@@ -62,8 +59,7 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 		case k == 16:
 			r.m.collapse(&r.c, v, v.start, v.end)
 		case k == 17:
-			now += Nanos(x.Int64N(15e9))
-			r.m.tick(now)
+			r.m.tick(r.m.Usage.Last + Nanos(x.Int64N(15e9)))
 		case k == 18:
 			r.m.SetPolicy(randomPolicy(x))
 		case k == 19:

@@ -3,7 +3,7 @@ package mm
 // fileFault handles an access to memory that is not anonymous.
 func (m *Machine) fileFault(c *Current, f *Fault) Outcome {
 	if f.v.flags&vmShared == 0 {
-		return m.touchPrivateFile(c, f.sp, f.v, f.Addr, f.Access)
+		return m.privateFile(c, f)
 	}
 	m.countFileFault(c, f)
 	return Done
@@ -21,24 +21,23 @@ func (m *Machine) countFileFault(c *Current, f *Fault) {
 // touchPrivateFile is a recorded fault on a private file mapping: always one
 // fault, because the page cache is not modelled. A write leaves an anonymous
 // page of order 0, which is copied again when it is shared after a fork.
-// Linux: mm/memory.c:do_cow_fault (v6.18).
 func (m *Machine) touchPrivateFile(c *Current, sp *space, v *vma, a VA, acc Access) Outcome {
 	f := &m.pages.scratch
-	f.Addr, f.Access, f.sp, f.v, f.order, f.soft = a, acc, sp, v, 0, false
+	f.Addr, f.Access, f.sp, f.v, f.soft = a, acc, sp, v, false
+	return m.privateFile(c, f)
+}
+
+// privateFile is one fault on a private file mapping. Linux:
+// mm/memory.c:do_cow_fault, do_wp_page (v6.18).
+func (m *Machine) privateFile(c *Current, f *Fault) Outcome {
+	v, a, acc := f.v, f.Addr, f.Access
+	f.kind, f.order, f.tries = faultNone, 0, 0
 	m.countFileFault(c, f)
 	if acc&Write == 0 || !permits(v, acc) {
 		return Done
 	}
-	f.pmd = m.makePMDTable(c, sp, a)
-	if f.pmd == 0 {
+	if !m.makeTable(c, f) {
 		return m.outOfMemory(f)
-	}
-	if m.pages.tables.at(f.pmd)[m.pmdIndex(a)] == 0 {
-		t := m.newTable(c)
-		if t == 0 {
-			return m.outOfMemory(f)
-		}
-		m.pages.tables.at(f.pmd)[m.pmdIndex(a)] = tableEntry(t)
 	}
 	p := m.ptep(f)
 	f.old, f.at = *p, a&^(m.pageSize()-1)
@@ -55,8 +54,8 @@ func (m *Machine) touchPrivateFile(c *Current, sp *space, v *vma, a VA, acc Acce
 		return m.commit(c, f)
 	}
 	m.prepareAnon(c, v)
-	pfn, res := m.allocAnon(c, 0, smallGFP)
-	if res != allocOK {
+	pfn, ok := m.allocSmall(c)
+	if !ok {
 		return m.outOfMemory(f)
 	}
 	f.kind, f.pfn = faultPTE, pfn
@@ -65,6 +64,22 @@ func (m *Machine) touchPrivateFile(c *Current, sp *space, v *vma, a VA, acc Acce
 	out := m.commit(c, f)
 	m.pages.frame(pfn).flags |= frameFilled
 	return out
+}
+
+// makeTable makes the page table over f.Addr if there is none.
+func (m *Machine) makeTable(c *Current, f *Fault) bool {
+	if f.pmd = m.makePMDTable(c, f.sp, f.Addr); f.pmd == 0 {
+		return false
+	}
+	if m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)] != 0 {
+		return true
+	}
+	t := m.newTable(c)
+	if t == 0 {
+		return false
+	}
+	m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)] = tableEntry(t)
+	return true
 }
 
 // makeResident makes n pages from a on present without a fault, as they were
@@ -80,7 +95,8 @@ func (m *Machine) makeResident(c *Current, sp *space, v *vma, a VA, n Pages, ord
 	}
 	for a < end {
 		size := m.pageSize() << order
-		if order > 0 && acc&Write != 0 && a&(size-1) == 0 && a+size <= end && m.residentLarge(c, sp, v, a, order, acc) {
+		fits := order > 0 && acc&Write != 0 && a&(size-1) == 0 && a+size <= end
+		if fits && m.residentLarge(c, sp, v, a, order, acc) {
 			a += size
 			continue
 		}
@@ -152,19 +168,11 @@ func (m *Machine) residentLarge(c *Current, sp *space, v *vma, a VA, o Order, ac
 func (m *Machine) residentSmall(c *Current, sp *space, v *vma, a VA, acc Access) bool {
 	f := &m.pages.scratch
 	f.sp, f.v, f.Addr, f.at, f.order, f.Access = sp, v, a, a, 0, acc
-	if f.pmd = m.makePMDTable(c, sp, a); f.pmd == 0 {
+	if !m.makeTable(c, f) {
 		return false
 	}
-	p := &m.pages.tables.at(f.pmd)[m.pmdIndex(a)]
-	if *p&eHuge != 0 {
+	if m.pages.tables.at(f.pmd)[m.pmdIndex(a)]&eHuge != 0 {
 		return true
-	}
-	if *p == 0 {
-		t := m.newTable(c)
-		if t == 0 {
-			return false
-		}
-		*p = tableEntry(t)
 	}
 	e := m.ptep(f)
 	switch {

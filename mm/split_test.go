@@ -29,7 +29,7 @@ func TestU(t *testing.T) {
 	// With the default 511 nothing is ever underused.
 	r = newRig(t, sizes(9))
 	v = r.mmap(base, 2*mB)
-	r.write(v, 0)
+	r.touch(v.start, Write|ZeroData) // all of it is zeros
 	r.m.Shrink(&r.c)
 	eq(t, "511", r.m.Counters.VM[THPSplitPage], 0)
 

@@ -25,6 +25,19 @@ func (m *Machine) tick(now Nanos) {
 func (m *Machine) passTime(now Nanos) {
 	m.Usage.Integral += float64(m.Usage.Anon) * float64(now-m.Usage.Last) / 1e9
 	m.Usage.Last = now
+	m.decay(now)
+}
+
+// decay lets the per-CPU lists shrink about once a second, as the vmstat
+// worker does; after a long pause a minute of it is as good as all.
+func (m *Machine) decay(now Nanos) {
+	const second, minute = Nanos(1e9), Nanos(60e9)
+	if now-m.pages.decayed > minute {
+		m.pages.decayed = now - minute
+	}
+	for ; m.pages.decayed+second <= now; m.pages.decayed += second {
+		m.physDecay()
+	}
 }
 
 // region is the usage record of a region, made on first use.
