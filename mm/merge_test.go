@@ -122,8 +122,7 @@ func TestAnonReuse(t *testing.T) {
 	want(t, show(m, 1, at0), "0-16rw@1")
 }
 
-// TestFlagsKeepApart: hints, locks and MAP_STACK differ, so nothing merges; a
-// locked map is populated, so it has an anon_vma.
+// TestFlagsKeepApart: hints, locks and MAP_STACK differ, so nothing merges.
 func TestFlagsKeepApart(t *testing.T) {
 	m := vmaMachine(t, Config{})
 	do(t, m, fixed(1, at0, 4*page))
@@ -132,11 +131,10 @@ func TestFlagsKeepApart(t *testing.T) {
 	do(t, m, op)
 	do(t, m, fixed(3, at0+8*page, 4*page))
 	do(t, m, Op{Kind: OpAdvise, Region: 3, N: 4, Arg: uint64(AdviseHugePage)})
-	op = fixed(4, at0+12*page, 4*page)
-	op.Flags |= MapLocked
-	do(t, m, op)
-	want(t, show(m, 1, at0), "0-4rw 4-8rwN 8-12rwH 12-16rwL@1")
+	do(t, m, fixed(4, at0+12*page, 4*page))
+	do(t, m, Op{Kind: OpLock, Region: 4, N: 4, Flags: LockOnFault})
+	want(t, show(m, 1, at0), "0-4rw 4-8rwN 8-12rwH 12-16rwL")
 	do(t, m, Op{Kind: OpAdvise, Region: 1, N: 16, Arg: uint64(AdviseHugePage)})
 	do(t, m, Op{Kind: OpUnlock, Region: 1, N: 16})
-	want(t, show(m, 1, at0), "0-16rwH@1")
+	want(t, show(m, 1, at0), "0-16rwH")
 }

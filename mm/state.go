@@ -145,7 +145,16 @@ Calls from the VMA side into the page side. All ranges are page aligned.
 	freeRange / coldRange / pageoutRange / guardInstall / guardRemove / collapse
 	                                the page-level part of madvise
 	khugepagedEnter(sp, v)          mm/khugepaged.c:khugepaged_enter_vma
+	khugepagedFork(child, parent)   mm/khugepaged.h:khugepaged_fork
 	spaceGone(c, sp)                the space's tables are empty; drop what it still holds
+	touch(c, sp, a, acc)            one access: Touch by the space itself
+	touchPrivateFile(c, sp, v, a, acc)
+	                                one fault on a private file mapping, counted there; a write
+	                                leaves an anonymous page
+	makeResident(c, sp, v, a, n, order, acc)
+	                                pages present when a recording began; no fault is counted
+	tick(now)                       time moves: khugepaged, Usage.Integral
+	region(r)                       the RegionUsage of r, to add to
 
 Calls from the page side into the VMA side.
 
@@ -153,6 +162,8 @@ Calls from the page side into the VMA side.
 	expandStack(c, sp, a)           grow a stack VMA down to a, or nil (mm/vma.c:expand_stack)
 	anonPrepare(c, v)               give v an anon_vma (mm/rmap.c:__anon_vma_prepare), reusing a
 	                                neighbour's where Linux does
+	checkVMAs()                     the VMA side's part of Check
+	programWork()                   the program's part of WorkDone
 	rmapVMAs(anon, index, n, f)     every vma that may map pages [index, index+n) of anon
 */
 
