@@ -18,7 +18,7 @@ import (
 // nothing. The error is the kernel's refusal.
 
 // TracepointID finds a tracepoint ("exceptions/page_fault_user") in tracefs,
-// which must be mounted and readable.
+// mounted or not.
 func TracepointID(name string) (uint64, error) {
 	var first error
 	for _, dir := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
@@ -27,6 +27,9 @@ func TracepointID(name string) (uint64, error) {
 			first = errors.Join(first, err)
 			continue
 		}
+		return strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
+	}
+	if b, err := readTracefs("events/" + name + "/id"); err == nil {
 		return strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64)
 	}
 	if errors.Is(first, fs.ErrPermission) {
