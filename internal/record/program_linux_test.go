@@ -74,8 +74,8 @@ func testProgram(name string) int {
 		poke(arena + 5*pg)
 		call(unix.SYS_MPROTECT, arena+32*pg, 16*pg, unix.PROT_READ)
 		call(unix.SYS_MREMAP, arena+48*pg, 16*pg, 16*pg, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, arena+128*pg)
-		poke(arena + 140*pg)            // was page 60: present, no fault
-		poke(arena + 129*pg)            // new
+		poke(arena + 140*pg)             // was page 60: present, no fault
+		poke(arena + 129*pg)             // new
 		call(unix.SYS_PIPE2, arena+8*pg) // the kernel writes there
 		call(unix.SYS_MUNMAP, arena, 48*pg)
 	case "threads":
