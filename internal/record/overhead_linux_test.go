@@ -13,11 +13,6 @@ import (
 	"github.com/hugelab/hugelab/trace"
 )
 
-// count is a sink that only counts, so that the recorder alone is measured.
-type count struct{ n uint64 }
-
-func (c *count) Write(*trace.Event) error { c.n++; return nil }
-
 // BenchmarkRecordOverhead compiles a generated file by turns recorded and not,
 // and reports the ratio of each pair. Pairs run in alternating order, so that a
 // drift of the machine hits both sides.
@@ -51,10 +46,7 @@ func BenchmarkRecordOverhead(b *testing.B) {
 	}
 	recorded := func() (wall, cpu time.Duration) {
 		start := time.Now()
-		foot, err := Run(context.Background(), Options{Command: command, Method: trace.MethodRoot, sink: &count{}})
-		if err != nil || foot.Exit != 0 || foot.Lost != 0 {
-			b.Fatalf("recorded: %v, %+v", err, foot)
-		}
+		foot := recordToFile(b, filepath.Join(dir, "recording"), command)
 		b.ReportMetric(float64(foot.Faults), "faults")
 		return time.Since(start), time.Duration(foot.User + foot.System)
 	}
@@ -68,6 +60,27 @@ func BenchmarkRecordOverhead(b *testing.B) {
 		}
 		b.ReportMetric(float64(pairs), "pairs")
 	}
+}
+
+// recordToFile records a command as the tool does.
+func recordToFile(b *testing.B, path string, command []string) trace.Footer {
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	o := Options{Command: command, Method: trace.MethodRoot}
+	if o.Out, err = trace.NewWriter(f, Header(o, o.Method)); err != nil {
+		b.Fatal(err)
+	}
+	foot, err := Run(context.Background(), o)
+	if err != nil || foot.Exit != 0 || foot.Lost != 0 {
+		b.Fatalf("recorded: %v, %+v", err, foot)
+	}
+	if err := o.Out.Close(foot); err != nil {
+		b.Fatal(err)
+	}
+	return foot
 }
 
 // interleave times a and b in pairs, the first of a pair by turns, and returns

@@ -97,6 +97,11 @@ func testProgram(name string) int {
 		for i := uint64(0); i < n; i++ {
 			poke(arena + i*pg)
 		}
+	case "thpoff":
+		if off, _, _ := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_GET_THP_DISABLE, 0, 0, 0, 0, 0); off != 1 {
+			return 1
+		}
+		fmt.Println("on stdout")
 	case "exit7":
 		return 7
 	case "kill":
