@@ -26,9 +26,13 @@ func BenchmarkRecordOverhead(b *testing.B) {
 	}
 	pairs, _ := strconv.Atoi(os.Getenv("HUGELAB_OVERHEAD_PAIRS"))
 	pairs = max(pairs, 5)
+	functions := os.Getenv("HUGELAB_OVERHEAD_FUNCTIONS")
+	if functions == "" {
+		functions = "3000"
+	}
 	dir := b.TempDir()
 	src := filepath.Join(dir, "functions.c")
-	text, err := exec.Command("../../scripts/gen-functions.sh", "3000").Output()
+	text, err := exec.Command("../../scripts/gen-functions.sh", functions).Output()
 	if err != nil {
 		b.Fatal(err)
 	}
