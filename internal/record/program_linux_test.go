@@ -88,6 +88,18 @@ func testProgram(name string) int {
 		if err := cmd.Run(); err != nil {
 			return 98
 		}
+	case "threadexec":
+		for {
+			go func() {
+				runtime.LockOSThread()
+				if unix.Gettid() == unix.Getpid() {
+					select {}
+				}
+				_ = syscall.Exec("/proc/self/exe", []string{"again"}, []string{"RECORD_TEST_PROGRAM=child"})
+				os.Exit(98)
+			}()
+			time.Sleep(time.Second)
+		}
 	case "child":
 		mapAt(arena, 8)
 		poke(arena + pg)

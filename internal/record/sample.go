@@ -145,7 +145,8 @@ func (r *record) mmap2() (mmap2, bool) {
 	if len(b) < 64 {
 		return mmap2{}, false
 	}
-	m := mmap2{start: le.Uint64(b[8:]), offset: le.Uint64(b[24:]), prot: le.Uint32(b[56:]), flags: le.Uint32(b[60:])}
+	m := mmap2{start: le.Uint64(b[8:]), offset: le.Uint64(b[24:])}
+	m.prot, m.flags = le.Uint32(b[56:]), le.Uint32(b[60:])
 	m.end = m.start + le.Uint64(b[16:])
 	if m.end < m.start {
 		return mmap2{}, false
