@@ -89,3 +89,43 @@ func FuzzDecode(f *testing.F) {
 		kinds(list...)
 	})
 }
+
+// faultRing is a ring full of faults.
+func faultRing(n int) *ring {
+	rec := putSample(1, raw(190, 0x5000, 0, 6), nil)
+	size := 64
+	for size < n*len(rec) {
+		size *= 2
+	}
+	r := &ring{data: make([]byte, size), scratch: make([]byte, 1<<16), head: uint64(n * len(rec))}
+	for i := range n {
+		copy(r.data[i*len(rec):], rec)
+	}
+	return r
+}
+
+// readAll decodes a ring from its start.
+func readAll(r *ring, d *decoder) {
+	r.tail = 0
+	for r.peek(); r.has; r.step() {
+		d.decode(&r.rec, 0)
+	}
+}
+
+func TestFaultsAllocateNothing(t *testing.T) {
+	n := 0
+	r := faultRing(100)
+	d := newDecoder(&testFormats, newQueue(func(e *trace.Event) { n++ }), func(string) {})
+	if a := testing.AllocsPerRun(10, func() { readAll(r, d) }); a != 0 || n != 11*100 {
+		t.Errorf("%v allocations for 100 faults, %d events", a, n)
+	}
+}
+
+func BenchmarkDecodeFault(b *testing.B) {
+	r := faultRing(1000)
+	d := newDecoder(&testFormats, newQueue(func(e *trace.Event) {}), func(string) {})
+	for b.Loop() {
+		readAll(r, d)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1000, "ns/fault")
+}
