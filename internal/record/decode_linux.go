@@ -127,7 +127,28 @@ func (d *decoder) sample(r *record, e *trace.Event) {
 	case f.exec:
 		if t := d.tasks[r.tid]; t != nil && t.exec != nil {
 			t.exec.event.Name = dataLoc(r.raw, f.execName)
-			t.exec.event.A = uint64(u32(r.raw, f.execOld))
+			old := int32(u32(r.raw, f.execOld))
+			t.exec.event.A = uint64(uint32(old))
+			if old != r.tid {
+				d.forget(old)
+			}
+		}
+	}
+}
+
+// forget drops a task whose id has gone without an exit: a thread that is not
+// its group's first takes the first one's id when it execs.
+func (d *decoder) forget(tid int32) {
+	t := d.tasks[tid]
+	if t == nil {
+		return
+	}
+	d.abandon(t)
+	delete(d.tasks, tid)
+	d.live--
+	if p := d.procs[t.pid]; p != nil {
+		if p.threads--; p.threads <= 0 {
+			delete(d.procs, t.pid)
 		}
 	}
 }
@@ -271,7 +292,9 @@ func (d *decoder) newTask(r *record, e *trace.Event) {
 		d.adopt(pid, tid)
 	}
 	if parent, child := d.procs[r.pid], d.procs[pid]; pid != r.pid && parent != nil {
-		child.compat, child.heapSeen = parent.compat, parent.heapSeen
+		if child != nil {
+			child.compat, child.heapSeen = parent.compat, parent.heapSeen
+		}
 	}
 }
 
@@ -300,8 +323,10 @@ func (d *decoder) execEnd(t *task, r *record) {
 		x.event.B, compat = r.sp()
 		if compat {
 			x.event.C = 1
-			d.procs[t.pid].compat = true
-			d.note("a 32-bit program ran (" + x.event.Name + "): its memory calls are not in the recording, its faults are")
+			if p := d.procs[t.pid]; p != nil {
+				p.compat = true
+			}
+			d.note("a 32-bit program ran (" + x.event.Name + "): its faults are in the recording, its memory calls not")
 		}
 	}
 	maps := settleMaps(x.maps)

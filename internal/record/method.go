@@ -99,5 +99,6 @@ type child struct {
 	pid     int
 	release func() error                     // lets the stub exec COMMAND; does not wait for the exec
 	wait    func() (*os.ProcessState, error) // reaps it; may be called again and returns the same
-	execErr func() error                     // why the exec failed, nil when it did not; call after the exec or the end
+	signal  func(os.Signal) error            // fails once it was reaped: never reaches another process
+	execErr func() error                     // why the exec failed, or nil; call after it or after the end
 }

@@ -13,11 +13,6 @@ import (
 	"github.com/hugelab/hugelab/trace"
 )
 
-// count is a sink that only counts, so that the recorder alone is measured.
-type count struct{ n uint64 }
-
-func (c *count) Write(*trace.Event) error { c.n++; return nil }
-
 // BenchmarkRecordOverhead compiles a generated file by turns recorded and not,
 // and reports the ratio of each pair. Pairs run in alternating order, so that a
 // drift of the machine hits both sides.
@@ -31,9 +26,13 @@ func BenchmarkRecordOverhead(b *testing.B) {
 	}
 	pairs, _ := strconv.Atoi(os.Getenv("HUGELAB_OVERHEAD_PAIRS"))
 	pairs = max(pairs, 5)
+	functions := os.Getenv("HUGELAB_OVERHEAD_FUNCTIONS")
+	if functions == "" {
+		functions = "3000"
+	}
 	dir := b.TempDir()
 	src := filepath.Join(dir, "functions.c")
-	text, err := exec.Command("../../scripts/gen-functions.sh", "3000").Output()
+	text, err := exec.Command("../../scripts/gen-functions.sh", functions).Output()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -41,47 +40,69 @@ func BenchmarkRecordOverhead(b *testing.B) {
 		b.Fatal(err)
 	}
 	command := []string{gcc, "-O2", "-c", "-o", filepath.Join(dir, "functions.o"), src}
-	side := map[string]func() time.Duration{
-		"plain": func() time.Duration {
-			start := time.Now()
-			if err := exec.Command(command[0], command[1:]...).Run(); err != nil {
-				b.Fatal(err)
-			}
-			return time.Since(start)
-		},
-		"recorded": func() time.Duration {
-			start := time.Now()
-			foot, err := Run(context.Background(), Options{Command: command, Method: trace.MethodRoot, sink: &count{}})
-			if err != nil || foot.Exit != 0 || foot.Lost != 0 {
-				b.Fatalf("recorded: %v, %+v", err, foot)
-			}
-			b.ReportMetric(float64(foot.Faults), "faults")
-			return time.Since(start)
-		},
+	plain := func() (wall, cpu time.Duration) {
+		start := time.Now()
+		cmd := exec.Command(command[0], command[1:]...)
+		if err := cmd.Run(); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	recorded := func() (wall, cpu time.Duration) {
+		start := time.Now()
+		foot := recordToFile(b, filepath.Join(dir, "recording"), command)
+		b.ReportMetric(float64(foot.Faults), "faults")
+		return time.Since(start), time.Duration(foot.User + foot.System)
 	}
 	for b.Loop() {
-		ratios := interleave(pairs, side["plain"], side["recorded"])
-		slices.Sort(ratios)
-		b.ReportMetric(ratios[len(ratios)/2], "ratio")
-		b.ReportMetric(ratios[len(ratios)/4], "ratio-q1")
-		b.ReportMetric(ratios[len(ratios)*3/4], "ratio-q3")
+		wall, cpu := interleave(pairs, plain, recorded)
+		for name, ratios := range map[string][]float64{"wall": wall, "cpu": cpu} {
+			slices.Sort(ratios)
+			b.ReportMetric(ratios[len(ratios)/2], name+"-ratio")
+			b.ReportMetric(ratios[len(ratios)/4], name+"-q1")
+			b.ReportMetric(ratios[len(ratios)*3/4], name+"-q3")
+		}
 		b.ReportMetric(float64(pairs), "pairs")
 	}
 }
 
-// interleave times a and b in pairs, the first of a pair by turns, and returns b/a.
-func interleave(pairs int, a, b func() time.Duration) []float64 {
+// recordToFile records a command as the tool does.
+func recordToFile(b *testing.B, path string, command []string) trace.Footer {
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	o := Options{Command: command, Method: trace.MethodRoot}
+	if o.Out, err = trace.NewWriter(f, Header(o, o.Method)); err != nil {
+		b.Fatal(err)
+	}
+	foot, err := Run(context.Background(), o)
+	if err != nil || foot.Exit != 0 || foot.Lost != 0 {
+		b.Fatalf("recorded: %v, %+v", err, foot)
+	}
+	if err := o.Out.Close(foot); err != nil {
+		b.Fatal(err)
+	}
+	return foot
+}
+
+// interleave times a and b in pairs, the first of a pair by turns, and returns
+// b/a of the time that passed and of the processor time that the command used.
+func interleave(pairs int, a, b func() (wall, cpu time.Duration)) (wall, cpu []float64) {
 	a()
 	b()
-	var ratios []float64
 	for i := range pairs {
-		var ta, tb time.Duration
+		var wa, ca, wb, cb time.Duration
 		if i%2 == 0 {
-			ta, tb = a(), b()
+			wa, ca = a()
+			wb, cb = b()
 		} else {
-			tb, ta = b(), a()
+			wb, cb = b()
+			wa, ca = a()
 		}
-		ratios = append(ratios, float64(tb)/float64(ta))
+		wall = append(wall, float64(wb)/float64(wa))
+		cpu = append(cpu, float64(cb)/float64(ca))
 	}
-	return ratios
+	return wall, cpu
 }

@@ -37,7 +37,8 @@ func (f *formats) events() []perfEvent {
 		{name: "sched_process_exec", id: f.exec},
 	}
 	if f.lock != 0 {
-		list = append(list, perfEvent{name: "mmap_lock_acquire_returned", id: f.lock, filter: "write==1&&success==1"})
+		held := perfEvent{name: "mmap_lock_acquire_returned", id: f.lock, filter: "write==1&&success==1"}
+		list = append(list, held)
 	}
 	return list
 }
@@ -161,7 +162,8 @@ func setFilter(fd int, filter string) error {
 	if err != nil {
 		return err
 	}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.PERF_EVENT_IOC_SET_FILTER, uintptr(unsafe.Pointer(b)))
+	_, _, errno := unix.Syscall(
+		unix.SYS_IOCTL, uintptr(fd), unix.PERF_EVENT_IOC_SET_FILTER, uintptr(unsafe.Pointer(b)))
 	if errno != 0 {
 		return errno
 	}

@@ -74,8 +74,8 @@ func testProgram(name string) int {
 		poke(arena + 5*pg)
 		call(unix.SYS_MPROTECT, arena+32*pg, 16*pg, unix.PROT_READ)
 		call(unix.SYS_MREMAP, arena+48*pg, 16*pg, 16*pg, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, arena+128*pg)
-		poke(arena + 140*pg)            // was page 60: present, no fault
-		poke(arena + 129*pg)            // new
+		poke(arena + 140*pg)             // was page 60: present, no fault
+		poke(arena + 129*pg)             // new
 		call(unix.SYS_PIPE2, arena+8*pg) // the kernel writes there
 		call(unix.SYS_MUNMAP, arena, 48*pg)
 	case "threads":
@@ -88,6 +88,18 @@ func testProgram(name string) int {
 		if err := cmd.Run(); err != nil {
 			return 98
 		}
+	case "threadexec":
+		for {
+			go func() {
+				runtime.LockOSThread()
+				if unix.Gettid() == unix.Getpid() {
+					select {}
+				}
+				_ = syscall.Exec("/proc/self/exe", []string{"again"}, []string{"RECORD_TEST_PROGRAM=child"})
+				os.Exit(98)
+			}()
+			time.Sleep(time.Second)
+		}
 	case "child":
 		mapAt(arena, 8)
 		poke(arena + pg)
@@ -97,6 +109,11 @@ func testProgram(name string) int {
 		for i := uint64(0); i < n; i++ {
 			poke(arena + i*pg)
 		}
+	case "thpoff":
+		if off, _, _ := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_GET_THP_DISABLE, 0, 0, 0, 0, 0); off != 1 {
+			return 1
+		}
+		fmt.Println("on stdout")
 	case "exit7":
 		return 7
 	case "kill":

@@ -70,7 +70,7 @@ func failed(err error) (trace.Footer, error) {
 // record is ended first.
 func (s *session) reap(kill bool) error {
 	if kill {
-		_ = unix.Kill(s.child.pid, unix.SIGKILL)
+		_ = s.child.signal(unix.SIGKILL) // it may have ended already
 	}
 	st, err := s.child.wait()
 	if execErr := s.child.execErr(); execErr != nil {

@@ -108,7 +108,7 @@ func (m *root) round(wait time.Duration) (gone bool) {
 
 // follow drains until the tree has gone.
 func (m *root) follow(ctx context.Context) {
-	stop := newStopper(m.s.child.pid)
+	stop := &stopper{child: m.s.child}
 	for m.s.emitErr == nil {
 		if ctx.Err() != nil {
 			m.s.footer.Interrupted = true
@@ -191,12 +191,10 @@ func raiseFileLimit() {
 // stopper ends COMMAND when the recording is interrupted, harder as time
 // passes. A terminal sends its interrupt to COMMAND too, so it gets a moment.
 type stopper struct {
-	pid   int
+	child *child
 	since time.Time
 	sent  int
 }
-
-func newStopper(pid int) *stopper { return &stopper{pid: pid} }
 
 func (p *stopper) push() {
 	if p.since.IsZero() {
@@ -207,9 +205,9 @@ func (p *stopper) push() {
 		sig   unix.Signal
 	}{{300 * time.Millisecond, unix.SIGINT}, {2 * time.Second, unix.SIGTERM}, {4 * time.Second, unix.SIGKILL}}
 	if p.sent < len(steps) && time.Since(p.since) > steps[p.sent].after {
-		_ = unix.Kill(p.pid, steps[p.sent].sig)
+		_ = p.child.signal(steps[p.sent].sig) // it may have ended already
 		p.sent++
 	}
 }
 
-func (p *stopper) now() { _ = unix.Kill(p.pid, unix.SIGKILL) }
+func (p *stopper) now() { _ = p.child.signal(unix.SIGKILL) }

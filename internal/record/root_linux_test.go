@@ -178,6 +178,23 @@ func TestForkAndExec(t *testing.T) {
 	}
 }
 
+// TestExecOfAnotherThread: the thread takes its group's id.
+func TestExecOfAnotherThread(t *testing.T) {
+	out, foot := recordProgram(t, context.Background(), "threadexec", Options{})
+	execs(t, out, 2)
+	for _, e := range out.inArena() {
+		if e.PID != e.TID && e.Kind == trace.KindExec {
+			t.Errorf("exec %+v by a thread that is not the first", e)
+		}
+	}
+	if len(foot.Notes) != 0 {
+		t.Errorf("notes %q: tasks were taken for alive", foot.Notes)
+	}
+	if n := len(out.inArena()); n != 2 {
+		t.Errorf("%d events in the new program's arena, want a map and a fault", n)
+	}
+}
+
 // TestThreadsInLockOrder: two threads reuse the same addresses by turns, so any
 // two events out of order show as a fault outside a mapping.
 func TestThreadsInLockOrder(t *testing.T) {

@@ -145,7 +145,8 @@ func (r *record) mmap2() (mmap2, bool) {
 	if len(b) < 64 {
 		return mmap2{}, false
 	}
-	m := mmap2{start: le.Uint64(b[8:]), offset: le.Uint64(b[24:]), prot: le.Uint32(b[56:]), flags: le.Uint32(b[60:])}
+	m := mmap2{start: le.Uint64(b[8:]), offset: le.Uint64(b[24:])}
+	m.prot, m.flags = le.Uint32(b[56:]), le.Uint32(b[60:])
 	m.end = m.start + le.Uint64(b[16:])
 	if m.end < m.start {
 		return mmap2{}, false
@@ -169,4 +170,24 @@ func fileIdent(major, minor uint32, ino uint64) uint64 {
 		id = 1
 	}
 	return id
+}
+
+// recordAt is the whole record at tail of a ring whose length is a power of
+// two, joined in scratch when it wraps; nil when it does not end before head.
+func recordAt(data []byte, tail, head uint64, scratch []byte) []byte {
+	size := uint64(len(data))
+	off := tail & (size - 1)
+	if head-tail < headerLen || off+headerLen > size {
+		return nil // records are 8 byte aligned: a header never wraps
+	}
+	n := uint64(le.Uint16(data[off+6:]))
+	if n < headerLen || n%8 != 0 || n > head-tail || n > size || n > uint64(len(scratch)) {
+		return nil
+	}
+	if off+n <= size {
+		return data[off : off+n]
+	}
+	k := copy(scratch, data[off:])
+	copy(scratch[k:], data[:int(n)-k])
+	return scratch[:n]
 }

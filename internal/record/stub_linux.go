@@ -112,7 +112,7 @@ func startChild(o *Options) (*child, error) {
 
 // watchChild wraps a started stub.
 func watchChild(cmd *exec.Cmd, name string, goW, errR *os.File) *child {
-	c := &child{pid: cmd.Process.Pid}
+	c := &child{pid: cmd.Process.Pid, signal: cmd.Process.Signal}
 	c.release = func() error {
 		defer goW.Close()
 		if _, err := goW.Write([]byte{1}); err != nil {

@@ -78,8 +78,8 @@ func placedAtExit(e *trace.Event) bool {
 // memoryCalls are the system calls that memoryCall knows, fork family included.
 var memoryCalls = append([]int64{
 	unix.SYS_MMAP, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_BRK,
-	unix.SYS_MADVISE, unix.SYS_PROCESS_MADVISE, unix.SYS_MLOCK, unix.SYS_MLOCK2, unix.SYS_MUNLOCK, unix.SYS_MLOCKALL,
-	unix.SYS_MUNLOCKALL, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_MBIND, unix.SYS_USERFAULTFD, unix.SYS_PRCTL,
+	unix.SYS_MADVISE, unix.SYS_PROCESS_MADVISE, unix.SYS_MLOCK, unix.SYS_MLOCK2, unix.SYS_MUNLOCK,
+	unix.SYS_MLOCKALL, unix.SYS_MUNLOCKALL, unix.SYS_SHMAT, unix.SYS_SHMDT, unix.SYS_MBIND, unix.SYS_USERFAULTFD, unix.SYS_PRCTL,
 }, forkCalls...)
 
 // execCalls end in a new program; only their exits are looked at.

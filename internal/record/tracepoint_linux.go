@@ -173,7 +173,8 @@ func readFormats() (*formats, error) {
 	off := func(tp *tracepoint, name string) int { return tp.fields[name].off }
 
 	p := get("exceptions/page_fault_user", "address", "ip", "error_code")
-	f.faultUser, f.faultAddr, f.faultIP, f.faultCode = p.id, off(p, "address"), off(p, "ip"), off(p, "error_code")
+	f.faultUser, f.faultAddr = p.id, off(p, "address")
+	f.faultIP, f.faultCode = off(p, "ip"), off(p, "error_code")
 	f.faultKernel = get("exceptions/page_fault_kernel", "address", "ip", "error_code").id
 	p = get("raw_syscalls/sys_enter", "id", "args")
 	f.enter, f.enterID, f.enterArgs = p.id, off(p, "id"), off(p, "args")
