@@ -59,6 +59,8 @@ func (s *session) emit(e *trace.Event) {
 // child is the program under record, started through the stub.
 type child struct {
 	pid     int
-	release func() error                     // lets the stub exec COMMAND
-	wait    func() (*os.ProcessState, error) // reaps it
+	release func() error // lets the stub exec COMMAND
+	// releaseStops lets the stub call InstallStops, then exec COMMAND.
+	releaseStops func() error
+	wait         func() (*os.ProcessState, error) // reaps it
 }

@@ -1,0 +1,267 @@
+package record
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hugelab/hugelab/internal/kernel"
+	"github.com/hugelab/hugelab/mm"
+	"github.com/hugelab/hugelab/trace"
+	"golang.org/x/sys/unix"
+)
+
+// traced is the two unprivileged methods. The recorder is the ptrace tracer of
+// COMMAND's whole tree; a seccomp filter stops it at the calls of stoppedCalls
+// alone. Pages come from the page map, looked at before a call takes them away
+// or changes what lies around them, at every end, and every lookEvery; with
+// usePerf, from the page-fault event first.
+//
+// Two goroutines share it under mu: the tracer, bound to its thread, and a
+// ticker that looks at running programs without stopping them.
+type traced struct {
+	usePerf  bool
+	s        *session
+	pageSize uint64
+
+	mu     sync.Mutex
+	tasks  map[int]*task // by thread id
+	procs  map[int]*proc
+	early  map[int]bool // stopped before the event that announces them
+	faults *userFaults  // nil without perf
+	notes  map[string]bool
+
+	explainedMore uint64 // events beyond what their process's counter says, owed by the next ones
+
+	// Reused by every look.
+	runs      []kernel.Run
+	samples   []userFault
+	lastFault map[uint64]int
+	unheard   uint64 // samples of processes not (yet) known
+}
+
+// task is one thread under trace.
+//
+//	running --seccomp stop--> in call --exit stop--> running
+//	running, in call --exit event--> gone
+type task struct {
+	tid  int
+	proc *proc
+	call *call // between entry and exit of a stopped call
+}
+
+// proc is one process (thread group).
+type proc struct {
+	pid       int
+	space     *userSpace // nil until its exec, or its parent's, was seen
+	threads   int
+	counted   uint64 // the kernel's fault counter when explained was last settled
+	explained uint64 // faults written, or done within calls, since then
+}
+
+// lookEvery is the time between two looks at a running program. A look finds
+// pages in order of address: a shorter time would tell more of their order and
+// cost more.
+const lookEvery = 50 * time.Millisecond
+
+// killAfter is how long an interrupted program has after SIGTERM.
+const killAfter = 2 * time.Second
+
+// newTraced is the perf method (usePerf) or the pagemap method.
+func newTraced(usePerf bool) method {
+	return &traced{
+		usePerf: usePerf, pageSize: uint64(os.Getpagesize()),
+		tasks: map[int]*task{}, procs: map[int]*proc{}, early: map[int]bool{},
+		notes: map[string]bool{}, lastFault: map[uint64]int{},
+	}
+}
+
+func (t *traced) now() mm.Nanos { return mm.Nanos(time.Since(t.s.start)) }
+
+func (t *traced) emit(e *trace.Event) { t.s.emit(e) }
+
+// note tells the reader of the recording something once.
+func (t *traced) note(text string) {
+	if !t.notes[text] {
+		t.notes[text] = true
+		t.s.footer.Notes = append(t.s.footer.Notes, text)
+		t.emit(&trace.Event{Kind: trace.KindNote, When: t.now(), Name: text})
+	}
+}
+
+// run implements method.
+func (t *traced) run(ctx context.Context, s *session) error {
+	t.s = s
+	if s.child == nil {
+		return errors.New("record: attaching to a running process needs the root method: " +
+			"a seccomp filter cannot be put on a program that runs already")
+	}
+	done := make(chan error, 1)
+	go func() {
+		// Every ptrace call must come from one thread. It is not unlocked, so
+		// that the thread, whose end would end the trace, is not reused.
+		runtime.LockOSThread()
+		done <- t.traceAll()
+	}()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	var kill <-chan time.Time
+	ended := ctx.Done()
+	for {
+		select {
+		case err := <-done:
+			if t.faults != nil {
+				t.faults.close()
+			}
+			return err
+		case <-tick.C:
+			t.lookAll()
+		case <-ended:
+			ended = nil
+			t.signalAll(unix.SIGTERM)
+			kill = time.After(killAfter)
+		case <-kill:
+			t.signalAll(unix.SIGKILL)
+			kill = time.After(killAfter)
+		}
+	}
+}
+
+// signalAll ends what is under record: without its tracer every stopped call
+// would fail, so a program cannot be left running.
+func (t *traced) signalAll(sig unix.Signal) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for pid := range t.procs {
+		unix.Kill(pid, sig)
+		if sig != unix.SIGKILL {
+			unix.Kill(pid, unix.SIGCONT)
+		}
+	}
+}
+
+// lookAll is the ticker's look at every space that no call is changing.
+func (t *traced) lookAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.drain()
+	for _, p := range t.procs {
+		if sp := p.space; sp != nil && sp.owner == p.pid && sp.inCall == 0 {
+			t.settle(sp, p.pid, p.pid)
+		}
+	}
+}
+
+// drain takes the samples out of the rings to their spaces.
+func (t *traced) drain() {
+	if t.faults == nil {
+		return
+	}
+	t.samples = t.faults.drain(t.samples[:0], func(cpu int, n uint64) {
+		t.s.footer.Lost += n
+		t.emit(&trace.Event{Kind: trace.KindLost, CPU: mm.CPU(cpu), When: t.now(), A: n})
+	})
+	slices.SortStableFunc(t.samples, func(a, b userFault) int { return cmp.Compare(a.when, b.when) })
+	for _, f := range t.samples {
+		p := t.procs[int(f.pid)]
+		if p == nil || p.space == nil {
+			t.unheard++
+			continue
+		}
+		p.space.pending = append(p.space.pending, f)
+	}
+}
+
+// explain counts n faults of the space's owner as told by the recording.
+func (t *traced) explain(sp *userSpace, n uint64) {
+	if p := t.procs[sp.owner]; p != nil {
+		p.explained += n
+	}
+}
+
+// traceAll seizes the stub, lets it go and handles every stop until the tree
+// has gone.
+func (t *traced) traceAll() error {
+	c := t.s.child
+	if c.releaseStops == nil {
+		return errors.New("record: the stub cannot install stops")
+	}
+	if err := seize(c.pid, traceOptions); err != nil {
+		return fmt.Errorf("record: trace process %d: %w; see /proc/sys/kernel/yama/ptrace_scope", c.pid, err)
+	}
+	if t.usePerf {
+		var err error
+		base := monotonic() - t.now()
+		if t.faults, err = openUserFaults(c.pid, base); err != nil {
+			return fmt.Errorf("record: %w; see /proc/sys/kernel/perf_event_paranoid", err)
+		}
+	}
+	p := &proc{pid: c.pid, threads: 1}
+	t.procs[c.pid] = p
+	t.tasks[c.pid] = &task{tid: c.pid, proc: p}
+	if err := c.releaseStops(); err != nil {
+		return fmt.Errorf("record: release: %w", err)
+	}
+	for {
+		st, err := waitTracee(c.pid)
+		if err == unix.ECHILD {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("record: wait: %w", err)
+		}
+		if err := t.handle(st); err != nil {
+			return err
+		}
+	}
+}
+
+// handle deals with one report and lets the tracee go on.
+func (t *traced) handle(st stop) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if st.gone {
+		t.gone(st.tid)
+		return nil
+	}
+	k := t.tasks[st.tid]
+	if k == nil {
+		t.early[st.tid] = true // stays stopped until its parent's event
+		return nil
+	}
+	request, sig := unix.PTRACE_CONT, unix.Signal(0)
+	switch ev, stopSig := st.event(), st.status.StopSignal(); {
+	case ev == unix.PTRACE_EVENT_SECCOMP:
+		t.enter(k)
+	case ev == unix.PTRACE_EVENT_FORK, ev == unix.PTRACE_EVENT_VFORK, ev == unix.PTRACE_EVENT_CLONE:
+		if err := t.born(k, ev); err != nil {
+			return err
+		}
+	case ev == unix.PTRACE_EVENT_EXEC:
+		k = t.execed(st.tid)
+	case ev == unix.PTRACE_EVENT_EXIT:
+		t.exiting(k)
+	case ev == unix.PTRACE_EVENT_STOP:
+		switch stopSig {
+		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+			request = unix.PTRACE_LISTEN // a group stop: stopped until SIGCONT
+		}
+	case stopSig == unix.SIGTRAP|0x80:
+		t.leave(k)
+	default:
+		sig = stopSig
+	}
+	if k.call != nil && request == unix.PTRACE_CONT {
+		request = unix.PTRACE_SYSCALL
+	}
+	if err := resumeTo(request, st.tid, sig); err != nil {
+		return fmt.Errorf("record: resume thread %d: %w", st.tid, err)
+	}
+	return nil
+}
