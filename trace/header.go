@@ -26,6 +26,7 @@ type Header struct {
 	CPUs       int               `json:"cpus"`
 	MemTotal   uint64            `json:"mem_total_bytes"`
 	Start      string            `json:"start"`                        // RFC 3339, UTC
+	TimeUnit   mm.Nanos          `json:"time_unit_ns"`                 // events' times are whole multiples of it; 0 lets NewWriter choose
 	Settings   map[string]string `json:"settings,omitempty"`           // THP settings of the host, by file below transparent_hugepage
 	Limit      uint64            `json:"memory_limit_bytes,omitempty"` // of the cgroup, 0 none
 	StackLimit uint64            `json:"stack_limit_bytes,omitempty"`  // RLIMIT_STACK, 0 unlimited or unknown
