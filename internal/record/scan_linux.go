@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"runtime"
 	"slices"
 	"time"
 
@@ -38,8 +39,16 @@ type userFault struct {
 	cpu      mm.CPU
 }
 
-// everything is all of user memory.
-var everything = span{0, 1<<63 - 4096}
+// everything is all of user memory that the kernel gives out unasked: 47 bits
+// on x86-64, 48 on arm64, whatever the hardware can do.
+var everything = span{0, userTop()}
+
+func userTop() mm.VA {
+	if runtime.GOARCH == "arm64" {
+		return 1 << 48
+	}
+	return 1<<47 - 4096
+}
 
 // fullShare bounds the time spent in looks at whole address spaces to one part
 // in so many of the run.
@@ -107,6 +116,8 @@ func (t *traced) writePending(sp *userSpace) {
 		var acc mm.Access
 		next := before
 		switch {
+		case !t.zeroTold && now != unseen:
+			acc, next = mm.AccessUnknown, seenWritten
 		case before == unseen && last[page] > i && now != unseen:
 			acc, next = mm.Read, seenZero
 		case now == seenZero:
@@ -184,7 +195,10 @@ func (t *traced) writeFound(sp *userSpace, tid, pid int) {
 // by page, so its pages are told from the top.
 func (t *traced) writeResident(sp *userSpace, tid, pid int, page, n uint64, st pageState) {
 	acc := mm.Write | mm.NoFault
-	if st == seenZero {
+	switch {
+	case !t.zeroTold:
+		acc = mm.AccessUnknown | mm.NoFault
+	case st == seenZero:
 		acc = mm.Read | mm.NoFault
 	}
 	if t.usePerf {

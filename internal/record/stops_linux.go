@@ -118,9 +118,9 @@ func (t *traced) leave(k *task) {
 		return
 	}
 	if ret >= 0 && (c.nr == unix.SYS_MMAP || c.nr == unix.SYS_MREMAP) {
-		// A neighbour's pages were touched before the new range was there.
-		at := mm.VA(ret)
-		t.lookBeside(sp, k, span{at - min(at, nearby), at})
+		// Neighbours' pages were touched before the new range was there.
+		at, end := mm.VA(ret), mm.VA(ret)+mm.VA(newLength(c))
+		t.lookBeside(sp, k, span{at - min(at, nearby), at}, span{end, end + nearby})
 	}
 	if e.Kind == trace.KindShmat && ret >= 0 {
 		e.B = mappingLength(k.proc.pid, mm.VA(ret))
@@ -135,18 +135,30 @@ func (t *traced) leave(k *task) {
 	}
 }
 
-// lookBeside looks at one span while the space stands still for its caller.
-func (t *traced) lookBeside(sp *userSpace, k *task, s span) {
-	if sp.inCall == 0 && sp.pm != nil {
-		t.drain()
+// newLength is the length of the range that an mmap or mremap made.
+func newLength(c *call) uint64 {
+	if c.nr == unix.SYS_MREMAP {
+		return c.args[2]
+	}
+	return c.args[1]
+}
+
+// lookBeside looks at spans before a call's event is written. It leaves out the
+// call's own range, which the reader does not know yet.
+func (t *traced) lookBeside(sp *userSpace, k *task, spans ...span) {
+	t.drain()
+	if sp.inCall != 0 || sp.pm == nil || len(sp.pending) != 0 {
+		return // another thread is busy here: the next look tells
+	}
+	t.runs = t.runs[:0]
+	for _, s := range spans {
 		var err error
-		if t.runs, err = sp.pm.Scan(s.from, s.to, true, t.runs[:0]); err != nil {
+		if t.runs, err = sp.pm.Scan(s.from, s.to, true, t.runs); err != nil {
 			return
 		}
-		t.drain()
-		if len(sp.pending) == 0 {
-			t.writeFound(sp, k.tid, k.proc.pid)
-		}
+	}
+	if t.drain(); len(sp.pending) == 0 {
+		t.writeFound(sp, k.tid, k.proc.pid)
 	}
 }
 

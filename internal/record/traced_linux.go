@@ -29,6 +29,7 @@ type traced struct {
 	usePerf  bool
 	s        *session
 	pageSize uint64
+	zeroTold bool // the page map tells pages that were only read
 
 	mu     sync.Mutex
 	tasks  map[int]*task // by thread id
@@ -76,7 +77,7 @@ const killAfter = 2 * time.Second
 // newTraced is the perf method (usePerf) or the pagemap method.
 func newTraced(usePerf bool) method {
 	return &traced{
-		usePerf: usePerf, pageSize: uint64(os.Getpagesize()),
+		usePerf: usePerf, pageSize: uint64(os.Getpagesize()), zeroTold: kernel.ZeroPageTold(),
 		tasks: map[int]*task{}, procs: map[int]*proc{}, early: map[int]bool{},
 		notes: map[string]bool{}, lastFault: map[uint64]int{},
 	}
@@ -201,6 +202,9 @@ func (t *traced) traceAll() error {
 		if t.faults, err = openUserFaults(c.pid, base); err != nil {
 			return fmt.Errorf("record: %w; see /proc/sys/kernel/perf_event_paranoid", err)
 		}
+	}
+	if !t.zeroTold {
+		t.note("this kernel shows no zero page: whether a page was read or written at first is unknown")
 	}
 	p := &proc{pid: c.pid, threads: 1}
 	t.procs[c.pid] = p
