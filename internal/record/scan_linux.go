@@ -82,7 +82,7 @@ func (t *traced) settle(sp *userSpace, tid, pid int, spans ...span) {
 		}
 		spans = mergeSpans(spans)
 	}
-	began := time.Now()
+	began, early := time.Now(), len(sp.pending)
 	t.runs = t.runs[:0]
 	for _, s := range spans {
 		var err error
@@ -96,40 +96,29 @@ func (t *traced) settle(sp *userSpace, tid, pid int, spans ...span) {
 		sp.fullCost = sp.lastFull.Sub(began)
 	}
 	t.drain() // a page seen by the scan had its event written before
-	t.writePending(sp)
+	t.writePending(sp, early)
 	t.writeFound(sp, tid, pid)
 }
 
 // writePending writes the faults of the perf event. The event does not say what
 // kind of access it was: the page map does, by what it found afterwards, and a
-// second fault on a page says that the first one only read.
-func (t *traced) writePending(sp *userSpace) {
-	last := t.lastFault
+// second fault on a page says that the first one only read. Of the faults from
+// early on, which came during the scan, those that the scan did not find wait
+// for the next one.
+func (t *traced) writePending(sp *userSpace, early int) {
+	last, late := t.lastFault, sp.pending[:0]
 	clear(last)
 	for i := range sp.pending {
 		last[sp.pending[i].addr/t.pageSize] = i
 	}
-	for i := range sp.pending {
-		f := &sp.pending[i]
+	for i, f := range sp.pending {
 		page := f.addr / t.pageSize
 		before, now := sp.known.get(page), t.found(page)
-		var acc mm.Access
-		next := before
-		switch {
-		case !t.zeroTold && now != unseen:
-			acc, next = mm.AccessUnknown, seenWritten
-		case before == unseen && last[page] > i && now != unseen:
-			acc, next = mm.Read, seenZero
-		case now == seenZero:
-			acc, next = mm.Read, seenZero
-		case now == seenWritten:
-			acc, next = mm.Write, seenWritten
-		default:
-			acc = mm.AccessUnknown
+		if i >= early && now == unseen {
+			late = append(late, f)
+			continue
 		}
-		if before != unseen {
-			acc |= mm.WasPresent
-		}
+		acc, next := t.judge(before, now, last[page] > i)
 		sp.known.set(page, next)
 		t.emit(&trace.Event{
 			Kind: trace.KindFault, Access: acc, CPU: f.cpu, TID: f.tid, PID: f.pid,
@@ -137,7 +126,33 @@ func (t *traced) writePending(sp *userSpace) {
 		})
 		t.explain(sp, 1)
 	}
-	sp.pending = sp.pending[:0]
+	sp.pending = late
+}
+
+// judge says what a user-mode fault did to a page: before is what was known of
+// it, now what the page map shows, again that another fault follows.
+//
+//	before   now      again  access         known after
+//	unseen   any page yes    read           zero
+//	any      zero     -      read           zero
+//	any      written  -      write          written
+//	any      no page  -      unknown        written
+//
+// No page means a file page, one that was taken away, or one that is only just
+// being made; it counts as known, so that a later look does not tell it again.
+func (t *traced) judge(before, now pageState, again bool) (acc mm.Access, next pageState) {
+	switch {
+	case now == unseen, !t.zeroTold:
+		acc, next = mm.AccessUnknown, seenWritten
+	case before == unseen && again, now == seenZero:
+		acc, next = mm.Read, seenZero
+	default:
+		acc, next = mm.Write, seenWritten
+	}
+	if before != unseen {
+		acc |= mm.WasPresent
+	}
+	return acc, next
 }
 
 // found tells what the last scan, in t.runs, says of a page.

@@ -136,7 +136,7 @@ func (t *traced) execed(pid int) *task {
 	first := p.space == nil
 	if sp := p.space; sp != nil && sp.users == 1 {
 		t.runs = t.runs[:0]
-		t.writePending(sp)
+		t.writePending(sp, len(sp.pending))
 	}
 	t.dropSpace(p)
 
@@ -204,6 +204,8 @@ func (t *traced) exiting(k *task) {
 		e.A = 1
 		if p.space != nil && p.space.users == 1 {
 			t.settle(p.space, k.tid, p.pid, everything)
+			t.runs = t.runs[:0]
+			t.writePending(p.space, len(p.space.pending))
 		}
 		t.settleCounter(p, false)
 		t.dropSpace(p)
