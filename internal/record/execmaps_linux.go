@@ -1,83 +1,26 @@
 package record
 
 import (
-	"bufio"
 	"bytes"
-	"hash/fnv"
 	"os"
 	"strconv"
 	"strings"
 
 	"github.com/hugelab/hugelab/internal/kernel"
-	"github.com/hugelab/hugelab/mm"
 	"golang.org/x/sys/unix"
 )
-
-// mapping is one line of /proc/PID/maps.
-type mapping struct {
-	span
-	prot, flags uint64 // PROT_ and MAP_ bits
-	file        uint64 // identity, 0 for anonymous
-	name        string
-}
 
 func procPath(pid int, name string) string { return "/proc/" + itoa(pid) + "/" + name }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // readMaps reads the mappings of a process in address order.
-func readMaps(pid int) ([]mapping, error) {
+func readMaps(pid int) ([]mmap2, error) {
 	text, err := os.ReadFile(procPath(pid, "maps"))
 	if err != nil {
 		return nil, err
 	}
-	var maps []mapping
-	sc := bufio.NewScanner(bytes.NewReader(text))
-	sc.Buffer(nil, 64<<10)
-	for sc.Scan() {
-		if m, ok := parseMapping(sc.Text()); ok {
-			maps = append(maps, m)
-		}
-	}
-	return maps, sc.Err()
-}
-
-// parseMapping reads one line:
-//
-//	55d0c6a00000-55d0c6a21000 rw-p 00000000 00:00 0     [heap]
-func parseMapping(line string) (m mapping, ok bool) {
-	var f [5]string
-	rest := line
-	for i := range f {
-		f[i], rest, _ = strings.Cut(strings.TrimLeft(rest, " "), " ")
-	}
-	m.name = strings.TrimLeft(rest, " ")
-	lo, hi, _ := strings.Cut(f[0], "-")
-	from, err1 := strconv.ParseUint(lo, 16, 64)
-	to, err2 := strconv.ParseUint(hi, 16, 64)
-	inode, err3 := strconv.ParseUint(f[4], 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil || len(f[1]) < 4 {
-		return m, false
-	}
-	m.span = span{mm.VA(from), mm.VA(to)}
-	for i, bit := range []uint64{unix.PROT_READ, unix.PROT_WRITE, unix.PROT_EXEC} {
-		if f[1][i] != '-' {
-			m.prot |= bit
-		}
-	}
-	m.flags = unix.MAP_PRIVATE
-	if f[1][3] == 's' {
-		m.flags = unix.MAP_SHARED
-	}
-	if m.name == "[stack]" {
-		m.flags |= unix.MAP_GROWSDOWN
-	}
-	if inode != 0 {
-		h := fnv.New64a()
-		h.Write([]byte(f[3] + " " + f[4]))
-		m.file = h.Sum64() | 1
-	}
-	return m, true
+	return parseProcMaps(text)
 }
 
 // procStat is what /proc/PID/stat tells a recording.

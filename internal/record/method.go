@@ -22,6 +22,9 @@ type Options struct {
 	// Progress is called a few times a second from the recording's own
 	// goroutine; nil for none.
 	Progress func(Progress)
+
+	sink sink // tests: where events go instead of Out
+	ring int  // tests: bytes of one CPU's ring, 0 for ringBytes
 }
 
 // Progress is how far a recording is.
@@ -40,27 +43,62 @@ type method interface {
 	run(ctx context.Context, s *session) error
 }
 
+// sink takes a recording's events; trace.Writer is one. The event is the
+// caller's again when Write returns.
+type sink interface{ Write(e *trace.Event) error }
+
 // session is one recording under way: the child and where events go.
 type session struct {
 	opts    Options
 	start   time.Time // events' When counts from here
 	child   *child    // nil when attached to opts.PID
+	out     sink      // nil: opts.Out
 	footer  trace.Footer
 	emitErr error
 }
 
-// emit writes one event; the first failure is kept and ends the recording.
+// emit writes one event and counts it; the first failure is kept and ends the
+// recording.
 func (s *session) emit(e *trace.Event) {
-	if s.emitErr == nil {
+	if s.emitErr != nil {
+		return
+	}
+	s.footer.Events++
+	switch e.Kind {
+	case trace.KindFault:
+		s.footer.Faults++
+	case trace.KindLost:
+		s.footer.Lost += e.A
+	}
+	if s.out != nil {
+		s.emitErr = s.out.Write(e)
+	} else {
 		s.emitErr = s.opts.Out.Write(e)
+	}
+}
+
+// note adds a sentence to the recording's footer, once.
+func (s *session) note(sentence string) {
+	for _, n := range s.footer.Notes {
+		if n == sentence {
+			return
+		}
+	}
+	s.footer.Notes = append(s.footer.Notes, sentence)
+}
+
+// progress tells the caller how far the recording is.
+func (s *session) progress() {
+	if s.opts.Progress != nil {
+		s.opts.Progress(Progress{s.footer.Events, s.footer.Faults, s.footer.Lost, time.Since(s.start)})
 	}
 }
 
 // child is the program under record, started through the stub.
 type child struct {
 	pid     int
-	release func() error // lets the stub exec COMMAND
-	// releaseStops lets the stub call InstallStops, then exec COMMAND.
-	releaseStops func() error
-	wait         func() (*os.ProcessState, error) // reaps it
+	release func() error                     // lets the stub exec COMMAND; does not wait for the exec
+	stops   func() error                     // the same, but the stub calls InstallStops first
+	wait    func() (*os.ProcessState, error) // reaps it; may be called again and returns the same
+	execErr func() error                     // why the exec failed, nil when it did not; call after the exec or the end
 }

@@ -84,7 +84,7 @@ func openFaultRing(pid, cpu int) (*faultRing, error) {
 		mem, err = unix.Mmap(fd, 0, pageSize+size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 		if err == nil {
 			return &faultRing{
-				fd: fd, cpu: cpu, mem: mem, data: mem[pageSize:],
+				fd: fd, cpu: cpu, mem: mem, data: mem[pageSize:], tmp: make([]byte, 1<<16),
 				page: (*unix.PerfEventMmapPage)(unsafe.Pointer(&mem[0])),
 			}, nil
 		}
@@ -108,9 +108,10 @@ func (u *userFaults) drain(out []userFault, lost func(cpu int, n uint64)) []user
 		head := atomic.LoadUint64(&r.page.Data_head)
 		tail := r.page.Data_tail
 		for tail < head {
-			rec := r.record(tail)
-			if len(rec) < 8 {
-				break // cannot be: the kernel writes whole records
+			rec := recordAt(r.data, tail, head, r.tmp)
+			if rec == nil { // cannot be: the kernel writes whole records
+				tail = head
+				break
 			}
 			tail += uint64(len(rec))
 			switch binary.NativeEndian.Uint32(rec) {
@@ -129,19 +130,6 @@ func (u *userFaults) drain(out []userFault, lost func(cpu int, n uint64)) []user
 	return out
 }
 
-// record is the whole record at tail, copied when it wraps.
-func (r *faultRing) record(tail uint64) []byte {
-	size := uint64(len(r.data))
-	at := tail % size
-	n := uint64(binary.NativeEndian.Uint16(r.data[at+6:])) // records are 8-byte aligned: the header never wraps
-	if at+n <= size {
-		return r.data[at : at+n]
-	}
-	r.tmp = append(r.tmp[:0], r.data[at:]...)
-	r.tmp = append(r.tmp, r.data[:n-(size-at)]...)
-	return r.tmp
-}
-
 // parseFault reads a sample's body: ip, pid, tid, time, addr, cpu, reserved.
 func parseFault(b []byte, base mm.Nanos) (f userFault, ok bool) {
 	if len(b) < 40 {
@@ -155,13 +143,4 @@ func parseFault(b []byte, base mm.Nanos) (f userFault, ok bool) {
 	f.addr = e.Uint64(b[24:])
 	f.cpu = mm.CPU(e.Uint32(b[32:]))
 	return f, true
-}
-
-// monotonic reads the clock that samples carry.
-func monotonic() mm.Nanos {
-	var ts unix.Timespec
-	if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
-		return 0
-	}
-	return mm.Nanos(ts.Nano())
 }

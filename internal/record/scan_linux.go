@@ -41,9 +41,9 @@ type userFault struct {
 
 // everything is all of user memory that the kernel gives out unasked: 47 bits
 // on x86-64, 48 on arm64, whatever the hardware can do.
-var everything = span{0, userTop()}
+var everything = span{0, highest()}
 
-func userTop() mm.VA {
+func highest() mm.VA {
 	if runtime.GOARCH == "arm64" {
 		return 1 << 48
 	}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// call is a stopped call between its entry and its exit.
-type call struct {
+// stoppedCall is a call between its entry and its exit.
+type stoppedCall struct {
 	nr    uint64
 	args  [6]uint64
 	space *userSpace
@@ -22,12 +22,12 @@ type call struct {
 
 // enter handles the stop at a call's entry: the pages that the call may take
 // away, and those around them, are looked at while they are there.
-func (t *traced) enter(k *task) {
+func (t *traced) enter(k *tracedTask) {
 	info, err := getCallInfo(k.tid)
 	if err != nil || info.Op != infoSeccomp {
 		return // killed meanwhile
 	}
-	c := &call{nr: info.U[0], space: k.proc.space}
+	c := &stoppedCall{nr: info.U[0], space: k.proc.space}
 	copy(c.args[:], info.U[1:7])
 	k.call = c
 	if sp := c.space; sp != nil {
@@ -50,7 +50,7 @@ func around(from, length uint64) span {
 // their range. The others change what may lie around the range from then on (a
 // VMA's end, its protection, its policy): pages touched before must be told
 // before.
-func (t *traced) spansAtEntry(c *call) []span {
+func (t *traced) spansAtEntry(c *stoppedCall) []span {
 	a := &c.args
 	switch c.nr {
 	case unix.SYS_MUNMAP, unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MADVISE, unix.SYS_MBIND,
@@ -82,7 +82,7 @@ func (t *traced) spansAtEntry(c *call) []span {
 }
 
 // endCall forgets the call that k is in.
-func (t *traced) endCall(k *task) {
+func (t *traced) endCall(k *tracedTask) {
 	if k.call != nil && k.call.space != nil {
 		k.call.space.inCall--
 	}
@@ -91,7 +91,7 @@ func (t *traced) endCall(k *task) {
 
 // leave handles the stop at a call's exit: the call is written, with its
 // result, and what it did to pages is followed.
-func (t *traced) leave(k *task) {
+func (t *traced) leave(k *tracedTask) {
 	c := k.call
 	info, err := getCallInfo(k.tid)
 	t.endCall(k)
@@ -136,7 +136,7 @@ func (t *traced) leave(k *task) {
 }
 
 // newLength is the length of the range that an mmap or mremap made.
-func newLength(c *call) uint64 {
+func newLength(c *stoppedCall) uint64 {
 	if c.nr == unix.SYS_MREMAP {
 		return c.args[2]
 	}
@@ -145,7 +145,7 @@ func newLength(c *call) uint64 {
 
 // lookBeside looks at spans before a call's event is written. It leaves out the
 // call's own range, which the reader does not know yet.
-func (t *traced) lookBeside(sp *userSpace, k *task, spans ...span) {
+func (t *traced) lookBeside(sp *userSpace, k *tracedTask, spans ...span) {
 	t.drain()
 	if sp.inCall != 0 || sp.pm == nil || len(sp.pending) != 0 {
 		return // another thread is busy here: the next look tells
@@ -163,7 +163,7 @@ func (t *traced) lookBeside(sp *userSpace, k *task, spans ...span) {
 }
 
 // callEvent fills in the event of a call; false when it has none.
-func callEvent(c *call, e *trace.Event) bool {
+func callEvent(c *stoppedCall, e *trace.Event) bool {
 	a := &c.args
 	e.A, e.B = a[0], a[1]
 	switch c.nr {
@@ -219,7 +219,7 @@ const (
 )
 
 // follow does to the known pages what a successful call did to them.
-func (t *traced) follow(sp *userSpace, c *call, ret int64) {
+func (t *traced) follow(sp *userSpace, c *stoppedCall, ret int64) {
 	a := &c.args
 	switch c.nr {
 	case unix.SYS_MUNMAP:
@@ -275,7 +275,7 @@ func (t *traced) followAdvice(sp *userSpace, s span, advice uint64) {
 
 // processMadvise writes one event for each range of process_madvise(pidfd, vec,
 // n, advice, flags).
-func (t *traced) processMadvise(k *task, c *call, ret int64) {
+func (t *traced) processMadvise(k *tracedTask, c *stoppedCall, ret int64) {
 	if ret < 0 {
 		return
 	}
@@ -309,8 +309,8 @@ func pidOfFD(pid, fd int) int {
 func mappingLength(pid int, from mm.VA) uint64 {
 	maps, _ := readMaps(pid)
 	for _, m := range maps {
-		if m.from == from {
-			return uint64(m.to - m.from)
+		if m.start == uint64(from) {
+			return m.end - m.start
 		}
 	}
 	return 0

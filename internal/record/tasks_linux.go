@@ -9,7 +9,7 @@ import (
 )
 
 // born handles the event of a new thread or process, in its parent's stop.
-func (t *traced) born(k *task, event int) error {
+func (t *traced) born(k *tracedTask, event int) error {
 	msg, err := unix.PtraceGetEventMsg(k.tid)
 	if err != nil {
 		return nil // the parent was killed meanwhile
@@ -31,7 +31,7 @@ func (t *traced) born(k *task, event int) error {
 		flags |= unix.CLONE_VM
 	}
 	if pid != parent.pid {
-		p = &proc{pid: pid}
+		p = &tracedProc{pid: pid}
 		t.settle(parent.space, k.tid, parent.pid, everything)
 		if flags&unix.CLONE_VM != 0 {
 			p.space = parent.space
@@ -44,7 +44,7 @@ func (t *traced) born(k *task, event int) error {
 		t.procs[pid] = p
 	}
 	p.threads++
-	t.tasks[tid] = &task{tid: tid, proc: p}
+	t.tasks[tid] = &tracedTask{tid: tid, proc: p}
 	t.emit(&trace.Event{
 		Kind: trace.KindNewTask, TID: int32(k.tid), PID: int32(parent.pid), When: t.now(),
 		A: uint64(tid), B: flags, C: uint64(pid),
@@ -87,7 +87,7 @@ func (t *traced) openSpace(sp *userSpace, pid int) {
 }
 
 // dropSpace takes one user off a space.
-func (t *traced) dropSpace(p *proc) {
+func (t *traced) dropSpace(p *tracedProc) {
 	sp := p.space
 	p.space = nil
 	if sp == nil {
@@ -113,14 +113,14 @@ func (t *traced) dropSpace(p *proc) {
 
 // execed handles a successful exec: a new space, with the maps that the kernel
 // made. The stop is reported under the process's id whatever thread called.
-func (t *traced) execed(pid int) *task {
+func (t *traced) execed(pid int) *tracedTask {
 	old := pid
 	if msg, err := unix.PtraceGetEventMsg(pid); err == nil {
 		old = int(msg)
 	}
 	p := t.procs[pid]
 	if p == nil { // cannot be: every process was announced
-		p = &proc{pid: pid}
+		p = &tracedProc{pid: pid}
 		t.procs[pid] = p
 	}
 	for tid, k := range t.tasks { // the other threads have ended without a word
@@ -130,7 +130,7 @@ func (t *traced) execed(pid int) *task {
 		}
 	}
 	p.threads = 1
-	k := &task{tid: pid, proc: p}
+	k := &tracedTask{tid: pid, proc: p}
 	t.tasks[pid] = k
 	t.drain()
 	first := p.space == nil
@@ -175,15 +175,18 @@ func (t *traced) writeMaps(sp *userSpace, pid int) {
 	sp.brk = mm.VA(st.startBrk)
 	e := trace.Event{TID: int32(pid), PID: int32(pid), When: t.now()}
 	for _, m := range maps {
-		e.Kind, e.A, e.B, e.C = trace.KindMapAt, uint64(m.from), uint64(m.to), m.prot|m.flags<<32
-		e.D, e.Name = m.file, m.name
+		if m.start >= userTop { // vsyscall
+			continue
+		}
+		e.Kind, e.A, e.B, e.C = trace.KindMapAt, m.start, m.end, uint64(m.prot)|uint64(m.flags)<<32
+		e.D, e.Name = m.ident, m.name
 		t.emit(&e)
 		switch m.name {
 		case "[heap]":
-			sp.brk = m.to
+			sp.brk = mm.VA(m.end)
 		case "[stack]":
-			limit := mm.VA(stackLimit(pid))
-			sp.stack = span{m.to - min(limit, m.to), m.to}
+			limit, end := mm.VA(stackLimit(pid)), mm.VA(m.end)
+			sp.stack = span{end - min(limit, end), end}
 		}
 	}
 	if st.startBrk != 0 {
@@ -196,7 +199,7 @@ func (t *traced) writeMaps(sp *userSpace, pid int) {
 
 // exiting handles the stop before a thread's end. The last thread's is the last
 // look at the process's memory.
-func (t *traced) exiting(k *task) {
+func (t *traced) exiting(k *tracedTask) {
 	p := k.proc
 	t.endCall(k)
 	e := trace.Event{Kind: trace.KindExit, TID: int32(k.tid), PID: int32(p.pid)}
@@ -214,7 +217,7 @@ func (t *traced) exiting(k *task) {
 	p.threads--
 	delete(t.tasks, k.tid)
 	// The thread reports its end once more; it is then no longer known.
-	t.tasks[k.tid] = &task{tid: k.tid, proc: &proc{pid: p.pid}}
+	t.tasks[k.tid] = &tracedTask{tid: k.tid, proc: &tracedProc{pid: p.pid}}
 	e.When = t.now()
 	t.emit(&e)
 }
@@ -243,7 +246,7 @@ func (t *traced) gone(tid int) {
 // settleCounter compares the kernel's count of p's faults with what the
 // recording told of them, and writes the difference: faults on files above all.
 // At the first exec the count so far is the stub's and none of COMMAND's.
-func (t *traced) settleCounter(p *proc, first bool) {
+func (t *traced) settleCounter(p *tracedProc, first bool) {
 	st, ok := readStat(p.pid)
 	if !ok {
 		return

@@ -32,8 +32,8 @@ type traced struct {
 	zeroTold bool // the page map tells pages that were only read
 
 	mu     sync.Mutex
-	tasks  map[int]*task // by thread id
-	procs  map[int]*proc
+	tasks  map[int]*tracedTask // by thread id
+	procs  map[int]*tracedProc
 	early  map[int]bool // stopped before the event that announces them
 	faults *userFaults  // nil without perf
 	notes  map[string]bool
@@ -47,18 +47,18 @@ type traced struct {
 	unheard   uint64 // samples of processes not (yet) known
 }
 
-// task is one thread under trace.
+// tracedTask is one thread under trace.
 //
 //	running --seccomp stop--> in call --exit stop--> running
 //	running, in call --exit event--> gone
-type task struct {
+type tracedTask struct {
 	tid  int
-	proc *proc
-	call *call // between entry and exit of a stopped call
+	proc *tracedProc
+	call *stoppedCall // between entry and exit of a stopped call
 }
 
-// proc is one process (thread group).
-type proc struct {
+// tracedProc is one process (thread group).
+type tracedProc struct {
 	pid       int
 	space     *userSpace // nil until its exec, or its parent's, was seen
 	threads   int
@@ -78,7 +78,7 @@ const killAfter = 2 * time.Second
 func newTraced(usePerf bool) method {
 	return &traced{
 		usePerf: usePerf, pageSize: uint64(os.Getpagesize()), zeroTold: kernel.ZeroPageTold(),
-		tasks: map[int]*task{}, procs: map[int]*proc{}, early: map[int]bool{},
+		tasks: map[int]*tracedTask{}, procs: map[int]*tracedProc{}, early: map[int]bool{},
 		notes: map[string]bool{}, lastFault: map[uint64]int{},
 	}
 }
@@ -91,7 +91,7 @@ func (t *traced) emit(e *trace.Event) { t.s.emit(e) }
 func (t *traced) note(text string) {
 	if !t.notes[text] {
 		t.notes[text] = true
-		t.s.footer.Notes = append(t.s.footer.Notes, text)
+		t.s.note(text)
 		t.emit(&trace.Event{Kind: trace.KindNote, When: t.now(), Name: text})
 	}
 }
@@ -113,18 +113,25 @@ func (t *traced) run(ctx context.Context, s *session) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	var kill <-chan time.Time
-	ended := ctx.Done()
+	ended, stopping := ctx.Done(), false
 	for {
 		select {
 		case err := <-done:
 			if t.faults != nil {
 				t.faults.close()
 			}
+			if err == nil {
+				err = s.emitErr
+			}
 			return err
 		case <-tick.C:
-			t.lookAll()
+			if broken := t.lookAll(); !broken || stopping {
+				continue
+			}
+			stopping = true
+			t.signalAll(unix.SIGKILL)
 		case <-ended:
-			ended = nil
+			ended, stopping = nil, true
 			t.signalAll(unix.SIGTERM)
 			kill = time.After(killAfter)
 		case <-kill:
@@ -147,8 +154,9 @@ func (t *traced) signalAll(sig unix.Signal) {
 	}
 }
 
-// lookAll is the ticker's look at every space that no call is changing.
-func (t *traced) lookAll() {
+// lookAll is the ticker's look at every space that no call is changing. It says
+// whether events can no longer be written.
+func (t *traced) lookAll() (broken bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.drain()
@@ -157,6 +165,8 @@ func (t *traced) lookAll() {
 			t.settle(sp, p.pid, p.pid)
 		}
 	}
+	t.s.progress()
+	return t.s.emitErr != nil
 }
 
 // drain takes the samples out of the rings to their spaces.
@@ -165,7 +175,6 @@ func (t *traced) drain() {
 		return
 	}
 	t.samples = t.faults.drain(t.samples[:0], func(cpu int, n uint64) {
-		t.s.footer.Lost += n
 		t.emit(&trace.Event{Kind: trace.KindLost, CPU: mm.CPU(cpu), When: t.now(), A: n})
 	})
 	slices.SortStableFunc(t.samples, func(a, b userFault) int { return cmp.Compare(a.when, b.when) })
@@ -190,26 +199,24 @@ func (t *traced) explain(sp *userSpace, n uint64) {
 // has gone.
 func (t *traced) traceAll() error {
 	c := t.s.child
-	if c.releaseStops == nil {
-		return errors.New("record: the stub cannot install stops")
-	}
 	if err := seize(c.pid, traceOptions); err != nil {
-		return fmt.Errorf("record: trace process %d: %w; see /proc/sys/kernel/yama/ptrace_scope", c.pid, err)
+		return fmt.Errorf("record: %w: trace process %d: %w; see /proc/sys/kernel/yama/ptrace_scope",
+			ErrNotHere, c.pid, err)
 	}
 	if t.usePerf {
 		var err error
-		base := monotonic() - t.now()
+		base := mm.Nanos(now()) - t.now()
 		if t.faults, err = openUserFaults(c.pid, base); err != nil {
-			return fmt.Errorf("record: %w; see /proc/sys/kernel/perf_event_paranoid", err)
+			return fmt.Errorf("record: %w: %w; see /proc/sys/kernel/perf_event_paranoid", ErrNotHere, err)
 		}
 	}
 	if !t.zeroTold {
 		t.note("this kernel shows no zero page: whether a page was read or written at first is unknown")
 	}
-	p := &proc{pid: c.pid, threads: 1}
+	p := &tracedProc{pid: c.pid, threads: 1}
 	t.procs[c.pid] = p
-	t.tasks[c.pid] = &task{tid: c.pid, proc: p}
-	if err := c.releaseStops(); err != nil {
+	t.tasks[c.pid] = &tracedTask{tid: c.pid, proc: p}
+	if err := c.stops(); err != nil {
 		return fmt.Errorf("record: release: %w", err)
 	}
 	for {

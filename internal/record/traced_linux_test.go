@@ -4,19 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
-	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/hugelab/hugelab/mm"
 	"github.com/hugelab/hugelab/trace"
-	"golang.org/x/sys/unix"
 )
 
 // recorded is what a test's recording holds.
@@ -64,67 +59,22 @@ func asNobody(t *testing.T) bool {
 
 func lastSlash(s string) int { return bytes.LastIndexByte([]byte(s), '/') }
 
-// startTest starts argv as far as the stub.
-func startTest(t *testing.T, argv []string) *child {
-	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = append([]string{"traced-test-stub"}, argv...)
-	cmd.ExtraFiles = []*os.File{r}
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	r.Close()
-	return &child{
-		pid:          cmd.Process.Pid,
-		releaseStops: func() error { defer w.Close(); _, err := w.Write([]byte{2}); return err },
-		wait:         sync.OnceValues(func() (*os.ProcessState, error) { return cmd.Process.Wait() }),
-	}
-}
-
 // recordTest records argv with one of the two methods.
 func recordTest(t *testing.T, ctx context.Context, usePerf bool, argv ...string) recorded {
 	t.Helper()
-	var buf bytes.Buffer
-	w, err := trace.NewWriter(&buf, trace.Header{Command: argv, PageSize: os.Getpagesize()})
-	if err != nil {
-		t.Fatal(err)
+	out := &events{}
+	m := trace.MethodPagemap
+	if usePerf {
+		m = trace.MethodPerf
 	}
-	s := &session{opts: Options{Out: w, Command: argv}, start: time.Now(), child: startTest(t, argv)}
-	err = newTraced(usePerf).run(ctx, s)
-	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOENT) {
-		unix.Kill(s.child.pid, unix.SIGKILL)
-		s.child.wait()
-		t.Skipf("this machine does not allow it: %v", err)
+	foot, err := Run(ctx, Options{Command: argv, Method: m, Quiet: true, Stderr: os.Stderr, sink: out})
+	if errors.Is(err, ErrNotHere) {
+		t.Skip(err)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	state, err := s.child.wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(s.footer); err != nil {
-		t.Fatal(err)
-	}
-	r, err := trace.NewReader(&buf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rec := recorded{footer: s.footer, exit: state.Sys().(syscall.WaitStatus).ExitStatus()}
-	for {
-		var e trace.Event
-		if err := r.Next(&e); err == io.EOF {
-			return rec
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		rec.events = append(rec.events, e)
-	}
+	return recorded{events: out.list, footer: foot, exit: foot.Exit}
 }
 
 // bothMethods runs f for perf and pagemap, as nobody.
@@ -175,13 +125,4 @@ func (r recorded) count(k trace.Kind) (n int) {
 		}
 	}
 	return n
-}
-
-func (r recorded) dump() string {
-	var b bytes.Buffer
-	for _, e := range r.events {
-		fmt.Fprintf(&b, "%v kind %d pid %d tid %d acc %x %x %x %x %x = %x %s\n",
-			time.Duration(e.When), e.Kind, e.PID, e.TID, e.Access, e.A, e.B, e.C, e.D, e.Ret, e.Name)
-	}
-	return b.String()
 }

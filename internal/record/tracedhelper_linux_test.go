@@ -6,58 +6,21 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
-	"syscall"
-	"testing"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
+// init plays the programs under record, before TestMain plays the stub.
 func init() {
-	if os.Args[0] == "traced-test-stub" {
-		runtime.LockOSThread()
-	}
-}
-
-// TestMain plays the stub and the programs under record.
-func TestMain(m *testing.M) {
-	if os.Args[0] == "traced-test-stub" {
-		os.Exit(testStub())
-	}
 	if name := os.Getenv("HUGELAB_TEST_PROGRAM"); name != "" && len(os.Args) > 1 && os.Args[1] == name {
-		programs[name]()
+		tracedPrograms()[name]()
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
 }
 
-func testStub() int {
-	f := os.NewFile(3, "release")
-	if n, _ := f.Read(make([]byte, 1)); n != 1 {
-		return 125
-	}
-	f.Close()
-	unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0)
-	if err := InstallStops(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 125
-	}
-	path, err := exec.LookPath(os.Args[1])
-	if err != nil {
-		return 127
-	}
-	err = syscall.Exec(path, os.Args[1:], os.Environ())
-	fmt.Fprintln(os.Stderr, err)
-	return 126
-}
-
-// arena is where programs map; nothing else lives there.
-const arena = 0x10_0000_0000
-
-const pg = 4096
-
-func mapAt(page, n int, flags int) []byte {
+func tracedMap(page, n int, flags int) []byte {
 	at, _, errno := unix.Syscall6(unix.SYS_MMAP, uintptr(arena+page*pg), uintptr(n*pg),
 		unix.PROT_READ|unix.PROT_WRITE, uintptr(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED|flags), ^uintptr(0), 0)
 	if errno != 0 {
@@ -67,7 +30,7 @@ func mapAt(page, n int, flags int) []byte {
 	return unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&at))), n*pg)
 }
 
-func unmapAt(page, n int) {
+func untracedMap(page, n int) {
 	unix.Syscall(unix.SYS_MUNMAP, uintptr(arena+page*pg), uintptr(n*pg), 0)
 }
 
@@ -75,97 +38,99 @@ func advise(page, n, advice int) {
 	unix.Syscall(unix.SYS_MADVISE, uintptr(arena+page*pg), uintptr(n*pg), uintptr(advice))
 }
 
-var sink byte
+var readSink byte
 
-// programs are what tests record.
-var programs = map[string]func(){
-	// touch writes 0, 2, 3, reads 5, then unmaps; maps anew and writes 1.
-	"touch": func() {
-		m := mapAt(0, 8, 0)
-		m[0], m[2*pg], m[3*pg] = 1, 1, 1
-		sink = m[5*pg]
-		unmapAt(0, 8)
-		m = mapAt(0, 8, 0)
-		m[1*pg] = 1
-		os.Exit(7)
-	},
-	// dontneed writes 0..3, drops 1..2, writes 2 again.
-	"dontneed": func() {
-		m := mapAt(0, 8, 0)
-		for i := range 4 {
-			m[i*pg] = 1
-		}
-		advise(1, 2, unix.MADV_DONTNEED)
-		m[2*pg] = 1
-	},
-	// remap writes 0..1, moves both to 16, writes 18 in the grown part.
-	"remap": func() {
-		m := mapAt(0, 2, 0)
-		m[0], m[pg] = 1, 1
-		unix.Syscall6(unix.SYS_MREMAP, arena, 2*pg, 4*pg, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, arena+16*pg, 0)
-		var p uintptr = arena + 18*pg
-		*(*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))) = 1
-	},
-	// readwrite reads 0, then (after a look) writes it.
-	"readwrite": func() {
-		m := mapAt(0, 4, 0)
-		sink = m[0]
-		advise(2, 1, unix.MADV_NORMAL)
-		m[0] = 1
-	},
-	// kernel lets read(2) fill pages 0..3, and user mode page 4.
-	"kernel": func() {
-		m := mapAt(0, 8, 0)
-		f, err := os.Open("/proc/self/exe")
-		if err != nil {
-			os.Exit(9)
-		}
-		unix.Read(int(f.Fd()), m[:4*pg])
-		m[4*pg] = 1
-	},
-	// populate is filled by the kernel; one page is then dropped and written.
-	"populate": func() {
-		m := mapAt(0, 8, unix.MAP_POPULATE)
-		m[3*pg] = 1
-		advise(3, 1, unix.MADV_DONTNEED)
-		m[3*pg] = 1
-	},
-	// threads write a page each from its own thread.
-	"threads": func() {
-		m := mapAt(0, 8, 0)
-		done := make(chan bool)
-		for i := range 8 {
-			go func() {
-				runtime.LockOSThread()
+// tracedPrograms are what the tests record.
+func tracedPrograms() map[string]func() {
+	return map[string]func(){
+		// touch writes 0, 2, 3, reads 5, then unmaps; maps anew and writes 1.
+		"touch": func() {
+			m := tracedMap(0, 8, 0)
+			m[0], m[2*pg], m[3*pg] = 1, 1, 1
+			readSink = m[5*pg]
+			untracedMap(0, 8)
+			m = tracedMap(0, 8, 0)
+			m[1*pg] = 1
+			os.Exit(7)
+		},
+		// dontneed writes 0..3, drops 1..2, writes 2 again.
+		"dontneed": func() {
+			m := tracedMap(0, 8, 0)
+			for i := range 4 {
 				m[i*pg] = 1
-				done <- true
-			}()
-		}
-		for range 8 {
-			<-done
-		}
-	},
-	// children starts a program twice and waits; the last one fails with 3.
-	"children": func() {
-		exec.Command("/bin/sh", "-c", "sh -c 'exit 0' | cat; (exit 3)").Run()
-		err := exec.Command("/bin/sh", "-c", "exit 3").Run()
-		os.Exit(err.(*exec.ExitError).ExitCode())
-	},
-	// signals catches its own SIGUSR1, stops and is continued by its child.
-	"signals": func() {
-		c := make(chan os.Signal, 1)
-		signal.Notify(c, unix.SIGUSR1)
-		unix.Kill(os.Getpid(), unix.SIGUSR1)
-		<-c
-		cmd := exec.Command("/bin/sh", "-c", "sleep 0.2; kill -CONT $PPID")
-		cmd.Start()
-		unix.Kill(os.Getpid(), unix.SIGSTOP)
-		cmd.Wait()
-		unix.Kill(os.Getpid(), unix.SIGTERM)
-		time.Sleep(5 * time.Second)
-	},
-	// forever waits, with a child, for a signal.
-	"forever": func() {
-		exec.Command("/bin/sh", "-c", "sleep 60; true").Run()
-	},
+			}
+			advise(1, 2, unix.MADV_DONTNEED)
+			m[2*pg] = 1
+		},
+		// remap writes 0..1, moves both to 16, writes 18 in the grown part.
+		"remap": func() {
+			m := tracedMap(0, 2, 0)
+			m[0], m[pg] = 1, 1
+			unix.Syscall6(unix.SYS_MREMAP, arena, 2*pg, 4*pg, unix.MREMAP_MAYMOVE|unix.MREMAP_FIXED, arena+16*pg, 0)
+			var p uintptr = arena + 18*pg
+			*(*byte)(*(*unsafe.Pointer)(unsafe.Pointer(&p))) = 1
+		},
+		// readwrite reads 0, then (after a look) writes it.
+		"readwrite": func() {
+			m := tracedMap(0, 4, 0)
+			readSink = m[0]
+			advise(2, 1, unix.MADV_NORMAL)
+			m[0] = 1
+		},
+		// kernel lets read(2) fill pages 0..3, and user mode page 4.
+		"kernel": func() {
+			m := tracedMap(0, 8, 0)
+			f, err := os.Open("/proc/self/exe")
+			if err != nil {
+				os.Exit(9)
+			}
+			unix.Read(int(f.Fd()), m[:4*pg])
+			m[4*pg] = 1
+		},
+		// populate is filled by the kernel; one page is then dropped and written.
+		"populate": func() {
+			m := tracedMap(0, 8, unix.MAP_POPULATE)
+			m[3*pg] = 1
+			advise(3, 1, unix.MADV_DONTNEED)
+			m[3*pg] = 1
+		},
+		// threads write a page each from its own thread.
+		"threads": func() {
+			m := tracedMap(0, 8, 0)
+			done := make(chan bool)
+			for i := range 8 {
+				go func() {
+					runtime.LockOSThread()
+					m[i*pg] = 1
+					done <- true
+				}()
+			}
+			for range 8 {
+				<-done
+			}
+		},
+		// children starts a program twice and waits; the last one fails with 3.
+		"children": func() {
+			exec.Command("/bin/sh", "-c", "sh -c 'exit 0' | cat; (exit 3)").Run()
+			err := exec.Command("/bin/sh", "-c", "exit 3").Run()
+			os.Exit(err.(*exec.ExitError).ExitCode())
+		},
+		// signals catches its own SIGUSR1, stops and is continued by its child.
+		"signals": func() {
+			c := make(chan os.Signal, 1)
+			signal.Notify(c, unix.SIGUSR1)
+			unix.Kill(os.Getpid(), unix.SIGUSR1)
+			<-c
+			cmd := exec.Command("/bin/sh", "-c", "sleep 0.2; kill -CONT $PPID")
+			cmd.Start()
+			unix.Kill(os.Getpid(), unix.SIGSTOP)
+			cmd.Wait()
+			unix.Kill(os.Getpid(), unix.SIGTERM)
+			time.Sleep(5 * time.Second)
+		},
+		// forever waits, with a child, for a signal.
+		"forever": func() {
+			exec.Command("/bin/sh", "-c", "sleep 60; true").Run()
+		},
+	}
 }

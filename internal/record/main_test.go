@@ -1,0 +1,14 @@
+package record
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	Stub()
+	if name := os.Getenv("RECORD_TEST_PROGRAM"); name != "" {
+		os.Exit(testProgram(name))
+	}
+	os.Exit(m.Run())
+}

@@ -1,0 +1,166 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hugelab/hugelab/mm"
+	"github.com/hugelab/hugelab/trace"
+	"golang.org/x/sys/unix"
+)
+
+// run is Run on Linux.
+func run(ctx context.Context, o Options) (trace.Footer, error) {
+	if o.Method == "" {
+		o.Method, _ = Choose()
+	}
+	var m method
+	switch o.Method {
+	case trace.MethodRoot:
+		m = newRoot()
+	case trace.MethodPerf:
+		m = newTraced(true)
+	case trace.MethodPagemap:
+		m = newTraced(false)
+	default:
+		return trace.Footer{}, fmt.Errorf("record: method %q: choose root, perf or pagemap", o.Method)
+	}
+	if o.PID != 0 && o.Method != trace.MethodRoot {
+		return trace.Footer{}, fmt.Errorf("record: %w: attaching to a process needs method root, this is %s",
+			ErrNotHere, o.Method)
+	}
+	s := &session{opts: o, start: time.Now(), out: o.sink}
+	if o.PID == 0 {
+		c, err := startChild(&o)
+		if err != nil {
+			return failed(err)
+		}
+		s.child = c
+	}
+	err := m.run(ctx, s)
+	if s.child != nil {
+		if err2 := s.reap(err != nil); err == nil {
+			err = err2
+		}
+	}
+	if s.footer.Wall == 0 {
+		s.footer.Wall = mm.Nanos(time.Since(s.start))
+	}
+	if ctx.Err() != nil {
+		s.footer.Interrupted = true
+	}
+	return s.footer, err
+}
+
+// failed is the footer of a command that did not start.
+func failed(err error) (trace.Footer, error) {
+	var c *CommandError
+	if errors.As(err, &c) {
+		return trace.Footer{Exit: c.Code}, err
+	}
+	return trace.Footer{}, err
+}
+
+// reap takes the child's end into the footer. A child that the method failed to
+// record is ended first.
+func (s *session) reap(kill bool) error {
+	if kill {
+		_ = unix.Kill(s.child.pid, unix.SIGKILL)
+	}
+	st, err := s.child.wait()
+	if execErr := s.child.execErr(); execErr != nil {
+		var c *CommandError
+		if errors.As(execErr, &c) {
+			s.footer.Exit = c.Code
+		}
+		return execErr
+	}
+	if err != nil {
+		if errors.Is(err, unix.ECHILD) { // the method reaped it, and told ended
+			return nil
+		}
+		return fmt.Errorf("record: wait for the command: %w", err)
+	}
+	ru, _ := st.SysUsage().(*syscall.Rusage)
+	ws, _ := st.Sys().(syscall.WaitStatus)
+	s.ended(ws, ru)
+	return nil
+}
+
+// ended takes the child's exit and what it used into the footer.
+func (s *session) ended(ws syscall.WaitStatus, ru *syscall.Rusage) {
+	s.footer.Exit = ws.ExitStatus()
+	if ws.Signaled() {
+		s.footer.Exit = 128 + int(ws.Signal())
+	}
+	if ru != nil {
+		s.footer.User, s.footer.System = mm.Nanos(ru.Utime.Nano()), mm.Nanos(ru.Stime.Nano())
+		s.footer.MaxRSS = uint64(ru.Maxrss) << 10
+	}
+}
+
+// Header describes a recording about to be made with o by method m.
+func Header(o Options, m trace.Method) trace.Header {
+	var uts unix.Utsname
+	_ = unix.Uname(&uts)
+	h := trace.Header{
+		Version: 1, Tool: "hugelab", Command: o.Command, Method: m, Attached: o.PID != 0,
+		Kernel: unix.ByteSliceToString(uts.Release[:]), Arch: unix.ByteSliceToString(uts.Machine[:]),
+		PageSize: os.Getpagesize(), Start: time.Now().UTC().Format(time.RFC3339),
+		Settings: map[string]string{},
+	}
+	if cpus, err := onlineCPUs(); err == nil {
+		h.CPUs = len(cpus)
+	}
+	var si unix.Sysinfo_t
+	if unix.Sysinfo(&si) == nil {
+		h.MemTotal = si.Totalram * uint64(si.Unit)
+	}
+	var lim unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_STACK, &lim) == nil && lim.Cur != unix.RLIM_INFINITY {
+		h.StackLimit = lim.Cur
+	}
+	thpSettings(h.Settings)
+	if m == trace.MethodRoot {
+		h.CannotKnow = []string{
+			"touches of pages that were present already: the hardware takes no fault for them",
+			"what a page was filled with",
+			"the ranges of process_madvise and of userfaultfd",
+		}
+	}
+	h.CannotKnow = append(h.CannotKnow, tracedCannotKnow(m)...)
+	if o.PID != 0 {
+		h.CannotKnow = append(h.CannotKnow,
+			"what the process did before, and touches inside the huge pages that it had then")
+	}
+	return h
+}
+
+// thpSettings reads the host's huge page settings, by file below transparent_hugepage.
+func thpSettings(into map[string]string) {
+	const dir = "/sys/kernel/mm/transparent_hugepage"
+	root := os.DirFS(dir)
+	names := []string{"enabled", "defrag", "shmem_enabled", "use_zero_page"}
+	if sizes, err := os.ReadDir(dir); err == nil {
+		for _, s := range sizes {
+			if strings.HasPrefix(s.Name(), "hugepages-") {
+				names = append(names, s.Name()+"/enabled")
+			}
+		}
+	}
+	for _, n := range names {
+		f, err := root.Open(n)
+		if err != nil {
+			continue
+		}
+		b := make([]byte, 256)
+		k, _ := f.Read(b)
+		f.Close()
+		into[n] = strings.TrimSpace(string(b[:k]))
+	}
+}
