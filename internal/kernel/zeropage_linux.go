@@ -31,3 +31,5 @@ func ZeroPageTold() bool {
 	runs, err := pm.Scan(at, at+mm.VA(size), true, nil)
 	return err == nil && len(runs) == 1 && runs[0].Zero
 }
+
+func addressOf(b *byte) uint64 { return uint64(uintptr(unsafe.Pointer(b))) }
