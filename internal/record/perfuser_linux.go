@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/hugelab/hugelab/mm"
@@ -18,6 +19,7 @@ import (
 // address and time; what kind of access it was it does not say.
 type userFaults struct {
 	rings []*faultRing
+	poll  []unix.PollFd
 	base  mm.Nanos // the monotonic clock at the recording's start
 }
 
@@ -91,6 +93,25 @@ func openFaultRing(pid, cpu int) (*faultRing, error) {
 	}
 	unix.Close(fd)
 	return nil, fmt.Errorf("perf: ring of CPU %d: %w; see /proc/sys/kernel/perf_event_mlock_kb", cpu, err)
+}
+
+// wait blocks until a ring is a quarter full, or for most. The rings must stay
+// open meanwhile.
+func (u *userFaults) wait(most time.Duration) {
+	if u.poll == nil {
+		for _, r := range u.rings {
+			u.poll = append(u.poll, unix.PollFd{Fd: int32(r.fd), Events: unix.POLLIN})
+		}
+	}
+	n, err := unix.Poll(u.poll, int(most.Milliseconds()))
+	if err != nil || n == 0 {
+		return
+	}
+	for i := range u.poll {
+		if u.poll[i].Revents&(unix.POLLHUP|unix.POLLERR) != 0 {
+			u.poll[i].Fd = -1 // its last task has ended
+		}
+	}
 }
 
 func (u *userFaults) close() {

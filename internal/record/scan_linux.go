@@ -91,13 +91,13 @@ func (t *traced) settle(sp *userSpace, tid, pid int, spans ...span) {
 			t.note("page map of process " + itoa(pid) + " cannot be read: " + err.Error())
 		}
 	}
+	t.drain() // a page seen by the scan had its event written before
+	t.writePending(sp, early)
+	t.writeFound(sp, tid, pid)
 	if full {
 		sp.lastFull = time.Now()
 		sp.fullCost = sp.lastFull.Sub(began)
 	}
-	t.drain() // a page seen by the scan had its event written before
-	t.writePending(sp, early)
-	t.writeFound(sp, tid, pid)
 }
 
 // writePending writes the faults of the perf event. The event does not say what

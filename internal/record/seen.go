@@ -16,6 +16,9 @@ import (
 type pageSet struct {
 	pageSize uint64
 	blocks   map[uint64]*seenBlock // by page number / 512
+
+	lastN uint64 // the block asked for last, found again without the map
+	last  *seenBlock
 }
 
 const blockPages = 512
@@ -37,8 +40,17 @@ func newPageSet(pageSize uint64) *pageSet {
 	return &pageSet{pageSize: pageSize, blocks: map[uint64]*seenBlock{}}
 }
 
+// block is the block that holds page, nil when none of its pages is known.
+func (s *pageSet) block(page uint64) *seenBlock {
+	n := page / blockPages
+	if s.last == nil || s.lastN != n {
+		s.lastN, s.last = n, s.blocks[n]
+	}
+	return s.last
+}
+
 func (s *pageSet) get(page uint64) pageState {
-	b := s.blocks[page/blockPages]
+	b := s.block(page)
 	if b == nil {
 		return unseen
 	}
@@ -53,13 +65,14 @@ func (s *pageSet) get(page uint64) pageState {
 }
 
 func (s *pageSet) set(page uint64, st pageState) {
-	b := s.blocks[page/blockPages]
+	b := s.block(page)
 	if b == nil {
 		if st == unseen {
 			return
 		}
 		b = &seenBlock{}
 		s.blocks[page/blockPages] = b
+		s.last = b
 	}
 	w, bit := page%blockPages/64, uint64(1)<<(page%64)
 	b.seen[w] &^= bit
@@ -80,6 +93,7 @@ func (s *pageSet) forget(from, to mm.VA) {
 		lo, hi := n*blockPages, (n+1)*blockPages
 		if first <= lo && hi <= end {
 			delete(s.blocks, n)
+			s.last = nil
 			return
 		}
 		for p := max(lo, first); p < min(hi, end); p++ {

@@ -23,6 +23,11 @@ func (t *traced) born(k *tracedTask, event int) error {
 	if event == unix.PTRACE_EVENT_VFORK {
 		flags |= unix.CLONE_VFORK
 	}
+	if k := t.tasks[tid]; k != nil && k.proc.pid != pid {
+		delete(t.tasks, tid) // the end of an earlier thread with this id was not reported
+	} else if k != nil {
+		return nil // adopted already
+	}
 	p := parent
 	switch same, known := sameMemory(k.tid, tid); {
 	case pid == parent.pid:
@@ -56,6 +61,27 @@ func (t *traced) born(k *tracedTask, event int) error {
 		}
 	}
 	return nil
+}
+
+// adopt lets threads go on whose parent ended before it could announce them.
+// A process without a known space is followed from its exec on.
+func (t *traced) adopt() {
+	for tid := range t.early {
+		delete(t.early, tid)
+		pid := tgidOf(tid)
+		if pid == 0 {
+			continue
+		}
+		p := t.procs[pid]
+		if p == nil {
+			p = &tracedProc{pid: pid}
+			t.procs[pid] = p
+			t.note("process " + itoa(pid) + " was born while its parent was killed: recorded from its next exec on")
+		}
+		p.threads++
+		t.tasks[tid] = &tracedTask{tid: tid, proc: p}
+		_ = resumeTo(unix.PTRACE_CONT, tid, 0) // should it fail, the thread's end is reported
+	}
 }
 
 // forkSpace is the space of a forked child: its parent's, with pages that are
@@ -238,6 +264,7 @@ func (t *traced) gone(tid int) {
 	}
 	delete(t.tasks, tid)
 	delete(t.early, tid)
+	t.adopt()
 	if tid == t.s.child.pid {
 		t.s.child.wait()
 	}

@@ -38,6 +38,7 @@ type traced struct {
 	faults *userFaults  // nil without perf
 	notes  map[string]bool
 
+	pushed        int    // how hard an interrupted program was asked to end
 	explainedMore uint64 // events beyond what their process's counter says, owed by the next ones
 
 	// Reused by every look.
@@ -70,9 +71,6 @@ type tracedProc struct {
 // pages in order of address: a shorter time would tell more of their order and
 // cost more.
 const lookEvery = 50 * time.Millisecond
-
-// killAfter is how long an interrupted program has after SIGTERM.
-const killAfter = 2 * time.Second
 
 // newTraced is the perf method (usePerf) or the pagemap method.
 func newTraced(usePerf bool) method {
@@ -112,44 +110,78 @@ func (t *traced) run(ctx context.Context, s *session) error {
 	}()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	var kill <-chan time.Time
-	ended, stopping := ctx.Done(), false
+	var interrupted time.Time
+	ended := ctx.Done()
 	for {
 		select {
 		case err := <-done:
-			if t.faults != nil {
-				t.faults.close()
-			}
 			if err == nil {
 				err = s.emitErr
 			}
 			return err
-		case <-tick.C:
-			if broken := t.lookAll(); !broken || stopping {
-				continue
-			}
-			stopping = true
-			t.signalAll(unix.SIGKILL)
 		case <-ended:
-			ended, stopping = nil, true
-			t.signalAll(unix.SIGTERM)
-			kill = time.After(killAfter)
-		case <-kill:
-			t.signalAll(unix.SIGKILL)
-			kill = time.After(killAfter)
+			ended, interrupted = nil, time.Now()
+		case <-tick.C:
+			broken := t.lookAll()
+			if !interrupted.IsZero() {
+				t.push(time.Since(interrupted))
+			} else if broken {
+				t.signalAll(unix.SIGKILL)
+			}
 		}
 	}
 }
 
-// signalAll ends what is under record: without its tracer every stopped call
-// would fail, so a program cannot be left running.
+// When an interrupted program is asked to end, how, and whether its descendants
+// are asked too. A terminal's interrupt has reached them already: they get a
+// moment.
+const (
+	askAfter  = 300 * time.Millisecond // SIGINT to COMMAND
+	tellAfter = 2 * time.Second        // SIGTERM to all
+	killAfter = 4 * time.Second        // SIGKILL to all
+)
+
+// push ends what is under record: without its tracer every stopped call would
+// fail, so a program cannot be left running.
+func (t *traced) push(since time.Duration) {
+	switch {
+	case since >= killAfter:
+		t.signalAll(unix.SIGKILL)
+	case since >= tellAfter && t.pushed < 2:
+		t.pushed = 2
+		t.signalAll(unix.SIGTERM)
+		t.signalAll(unix.SIGCONT)
+	case since >= askAfter && t.pushed < 1:
+		t.pushed = 1
+		t.mu.Lock()
+		if pid := t.s.child.pid; t.procs[pid] != nil {
+			_ = unix.Kill(pid, unix.SIGINT)
+		}
+		t.mu.Unlock()
+	}
+}
+
+// signalAll sends sig to every process under record.
 func (t *traced) signalAll(sig unix.Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for pid := range t.procs {
-		unix.Kill(pid, sig)
-		if sig != unix.SIGKILL {
-			unix.Kill(pid, unix.SIGCONT)
+		_ = unix.Kill(pid, sig) // it may have ended meanwhile
+	}
+}
+
+// drainRings empties the rings whenever one fills up, until stop is closed.
+func (t *traced) drainRings(stop <-chan struct{}, stopped chan<- struct{}) {
+	defer close(stopped)
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+			t.faults.wait(lookEvery)
+			t.mu.Lock()
+			t.drain()
+			t.mu.Unlock()
 		}
 	}
 }
@@ -209,6 +241,16 @@ func (t *traced) traceAll() error {
 		if t.faults, err = openUserFaults(c.pid, base); err != nil {
 			return fmt.Errorf("record: %w: %w; see /proc/sys/kernel/perf_event_paranoid", ErrNotHere, err)
 		}
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		go t.drainRings(stop, stopped)
+		defer func() {
+			close(stop)
+			<-stopped
+			t.mu.Lock()
+			t.faults.close()
+			t.faults = nil
+			t.mu.Unlock()
+		}()
 	}
 	if !t.zeroTold {
 		t.note("this kernel shows no zero page: whether a page was read or written at first is unknown")

@@ -38,6 +38,8 @@ func advise(page, n, advice int) {
 	unix.Syscall(unix.SYS_MADVISE, uintptr(arena+page*pg), uintptr(n*pg), uintptr(advice))
 }
 
+const floodPages = 60000
+
 var readSink byte
 
 // tracedPrograms are what the tests record.
@@ -127,6 +129,59 @@ func tracedPrograms() map[string]func() {
 			cmd.Wait()
 			unix.Kill(os.Getpid(), unix.SIGTERM)
 			time.Sleep(5 * time.Second)
+		},
+		// flood writes more pages than the rings hold faults.
+		"flood": func() {
+			m := tracedMap(0, floodPages, 0)
+			for i := range floodPages {
+				m[i*pg] = 1
+			}
+		},
+		// brk grows the heap by 4 pages, writes 2, grows by 4, writes 2 more,
+		// shrinks to 1 and grows back, writes page 1 again.
+		"brk": func() {
+			base := uint64(call(unix.SYS_BRK, 0))
+			base = (base + pg - 1) &^ (pg - 1)
+			call(unix.SYS_BRK, base+4*pg)
+			poke(base)
+			poke(base + pg)
+			call(unix.SYS_BRK, base+8*pg)
+			poke(base + 4*pg)
+			poke(base + 5*pg)
+			call(unix.SYS_BRK, base+pg)
+			call(unix.SYS_BRK, base+4*pg)
+			poke(base + pg)
+		},
+		// fork writes 0..2; its child writes 1 (a copy) and 5.
+		"fork": func() {
+			tracedMap(0, 8, 0)
+			for i := range uint64(3) {
+				poke(arena + i*pg)
+			}
+			pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			if pid == 0 {
+				poke(arena + pg)
+				poke(arena + 5*pg)
+				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
+			}
+			unix.Wait4(int(pid), nil, 0, nil)
+		},
+		// threadexec lets another thread than the first one exec.
+		"threadexec": func() {
+			m := tracedMap(0, 8, 0)
+			m[0] = 1
+			go func() {
+				runtime.LockOSThread()
+				m[pg] = 1
+				fmt.Fprintln(os.Stderr, unix.Exec("/bin/sh", []string{"sh", "-c", "exit 5"}, nil))
+			}()
+			time.Sleep(5 * time.Second)
+		},
+		// killed dies by SIGKILL with pages that nobody looked at yet.
+		"killed": func() {
+			m := tracedMap(0, 8, 0)
+			m[0], m[pg] = 1, 1
+			unix.Kill(os.Getpid(), unix.SIGKILL)
 		},
 		// forever waits, with a child, for a signal.
 		"forever": func() {

@@ -34,6 +34,8 @@ func TestTracedPages(t *testing.T) {
 		{name: "readwrite", want: "0:r 0:w"},
 		{name: "kernel", want: "0:w 1:w 2:w 3:w 4:w"},
 		{name: "populate", want: "3:w"},
+		{name: "threadexec", want: "0:w 1:w", exit: 5},
+		{name: "killed", want: "0:w 1:w", exit: 137},
 		{name: "threads", want: "0:w 1:w 2:w 3:w 4:w 5:w 6:w 7:w"},
 	}
 	bothMethods(t, func(t *testing.T, usePerf bool) {
@@ -74,6 +76,70 @@ func byPage(a, b string) int {
 		return na - nb
 	}
 	return strings.Compare(a, b)
+}
+
+// TestTracedFork tells a child's pages from its parent's. The copy after fork is
+// a fault of its own for perf; the page map does not show it.
+func TestTracedFork(t *testing.T) {
+	bothMethods(t, func(t *testing.T, usePerf bool) {
+		r := recordTraced(t, usePerf, "fork")
+		var got []string
+		for _, s := range r.touchedIn(arena, 64) {
+			page, _, _ := strings.Cut(s, ":")
+			got = append(got, page)
+		}
+		want := "0 1 2 5"
+		if usePerf {
+			want = "0 1 2 1 5"
+		}
+		if d := cmp.Diff(strings.Fields(want), got); d != "" {
+			t.Errorf("pages in order (-want +got):\n%s", d)
+		}
+	})
+}
+
+// TestTracedFlood fills the rings faster than the ticker runs.
+func TestTracedFlood(t *testing.T) {
+	bothMethods(t, func(t *testing.T, usePerf bool) {
+		r := recordTraced(t, usePerf, "flood")
+		got := r.touchedIn(arena, floodPages)
+		if slices.SortFunc(got, byPage); len(slices.Compact(got)) != floodPages {
+			t.Errorf("%d different touches, want %d", len(slices.Compact(got)), floodPages)
+		}
+		if n := r.footer.Lost; n > 0 {
+			t.Logf("%d fault events were lost; the page map told their pages", n)
+		}
+	})
+}
+
+// TestTracedHeap wants each touch of a heap between the right two brk calls: a
+// folio cannot reach beyond the heap's end of that time.
+func TestTracedHeap(t *testing.T) {
+	const want = "+4 0 1 +8 4 5 +1 +4 1"
+	bothMethods(t, func(t *testing.T, usePerf bool) {
+		r := recordTraced(t, usePerf, "brk")
+		var base uint64
+		var got []string
+		for _, e := range r.events {
+			page := strconv.FormatUint((e.A-base)/pg, 10)
+			switch {
+			case e.Kind == trace.KindBrk && e.A == 0:
+				base = (uint64(e.Ret) + pg - 1) &^ (pg - 1)
+			case e.Kind == trace.KindBrk:
+				got = append(got, "+"+page)
+			case base == 0 || e.A < base || e.A >= base+64*pg:
+			case e.Kind == trace.KindFault:
+				got = append(got, page)
+			case e.Kind == trace.KindResident:
+				for i := range e.B {
+					got = append(got, strconv.FormatUint((e.A-base)/pg+i, 10))
+				}
+			}
+		}
+		if d := cmp.Diff(want, strings.Join(got, " ")); d != "" {
+			t.Errorf("heap (-want +got):\n%s", d)
+		}
+	})
 }
 
 // TestTracedTree records a program that starts others.
