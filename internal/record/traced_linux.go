@@ -137,27 +137,29 @@ func (t *traced) run(ctx context.Context, s *session) error {
 // moment.
 const (
 	askAfter  = 300 * time.Millisecond // SIGINT to COMMAND
-	tellAfter = 2 * time.Second        // SIGTERM to all
+	tellAfter = 2 * time.Second        // SIGTERM to all, at once when COMMAND has gone
 	killAfter = 4 * time.Second        // SIGKILL to all
 )
 
 // push ends what is under record: without its tracer every stopped call would
 // fail, so a program cannot be left running.
 func (t *traced) push(since time.Duration) {
+	command := t.s.child.pid
+	t.mu.Lock()
+	gone := t.procs[command] == nil
+	if !gone && t.pushed < 1 && since >= askAfter {
+		t.pushed = 1
+		_ = unix.Kill(command, unix.SIGINT) // under mu: it is not reaped meanwhile
+	}
+	t.mu.Unlock()
 	switch {
+	case since < askAfter:
 	case since >= killAfter:
 		t.signalAll(unix.SIGKILL)
-	case since >= tellAfter && t.pushed < 2:
+	case t.pushed < 2 && (gone || since >= tellAfter):
 		t.pushed = 2
 		t.signalAll(unix.SIGTERM)
 		t.signalAll(unix.SIGCONT)
-	case since >= askAfter && t.pushed < 1:
-		t.pushed = 1
-		t.mu.Lock()
-		if pid := t.s.child.pid; t.procs[pid] != nil {
-			_ = unix.Kill(pid, unix.SIGINT)
-		}
-		t.mu.Unlock()
 	}
 }
 
