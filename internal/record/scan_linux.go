@@ -158,7 +158,9 @@ func (t *traced) judge(before, now pageState, again bool) (acc mm.Access, next p
 // found tells what the last scan, in t.runs, says of a page.
 func (t *traced) found(page uint64) pageState {
 	at := mm.VA(page * t.pageSize)
-	i, ok := slices.BinarySearchFunc(t.runs, at, func(r kernel.Run, at mm.VA) int { return cmp.Compare(r.Start, at) })
+	i, ok := slices.BinarySearchFunc(t.runs, at, func(r kernel.Run, at mm.VA) int {
+		return cmp.Compare(r.Start, at)
+	})
 	if !ok {
 		if i == 0 {
 			return unseen

@@ -149,6 +149,9 @@ func (t *traced) execed(pid int) *tracedTask {
 		p = &tracedProc{pid: pid}
 		t.procs[pid] = p
 	}
+	if k := t.tasks[old]; pid == t.s.child.pid && p.space == nil && (k == nil || k.call == nil) {
+		return t.tasks[pid] // the stub's own exec was not over when it was seized: no stop led to it
+	}
 	for tid, k := range t.tasks { // the other threads have ended without a word
 		if k.proc == p {
 			t.endCall(k)

@@ -22,7 +22,8 @@ func init() {
 
 func tracedMap(page, n int, flags int) []byte {
 	at, _, errno := unix.Syscall6(unix.SYS_MMAP, uintptr(arena+page*pg), uintptr(n*pg),
-		unix.PROT_READ|unix.PROT_WRITE, uintptr(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED|flags), ^uintptr(0), 0)
+		unix.PROT_READ|unix.PROT_WRITE,
+		uintptr(unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_FIXED|flags), ^uintptr(0), 0)
 	if errno != 0 {
 		fmt.Fprintln(os.Stderr, "mmap:", errno)
 		os.Exit(9)

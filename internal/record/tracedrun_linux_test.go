@@ -180,6 +180,16 @@ func TestTracedTree(t *testing.T) {
 		if n := r.count(trace.KindExec); n < 4 {
 			t.Errorf("%d execs, want at least 4", n)
 		}
+		execs, command := 0, int32(0)
+		for _, e := range r.events {
+			if e.Kind == trace.KindExec && (command == 0 || e.PID == command) {
+				command = e.PID
+				execs++
+			}
+		}
+		if execs > 1 {
+			t.Error("the stub's own exec was recorded")
+		}
 	})
 }
 
