@@ -110,7 +110,8 @@ func (b *block) open(z *zstd.Decoder, h *head, payload []byte, at int64) string 
 func (b *block) next(e *Event, unit mm.Nanos) bool {
 	code := b.cols[colCode].byte()
 	b.left--
-	b.time += int64(unzigzag(b.cols[colTime].uvarint()))
+	lo := b.cols[colTimeLo].byte()
+	b.time += int64(unzigzag(b.cols[colTime].uvarint()<<8 | uint64(lo)))
 	if code&codeWho != 0 && !b.switchTo() || b.current == nil {
 		return false
 	}

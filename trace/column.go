@@ -4,7 +4,8 @@ package trace
 // on its own, so that each gets entropy tables of its own.
 const (
 	colCode   = iota // kind, and what changed: one byte an event
-	colTime          // time since the event before, in units
+	colTimeLo        // time since the event before, in units: its low byte
+	colTime          // and the rest
 	colWho           // index of the thread, where it changed
 	colThread        // TID and PID of a thread seen for the first time in the block
 	colCPU           // CPU, where the thread's changed

@@ -83,7 +83,9 @@ func (w *Writer) Write(e *Event) error {
 	if w.rows == 0 {
 		w.first, w.last = t, t
 	}
-	w.cols[colTime] = binary.AppendUvarint(w.cols[colTime], zigzag(uint64(t-w.last)))
+	gap := zigzag(uint64(t - w.last))
+	w.cols[colTimeLo] = append(w.cols[colTimeLo], byte(gap))
+	w.cols[colTime] = binary.AppendUvarint(w.cols[colTime], gap>>8)
 	w.last = t
 	w.row(e)
 	w.rows++

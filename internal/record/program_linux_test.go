@@ -43,6 +43,21 @@ func mapAt(addr, pages uint64) {
 	}
 }
 
+// touchFile maps a private file, reads it and breaks its page away by a write.
+func touchFile(addr uint64) {
+	fd, err := unix.MemfdCreate("data", 0)
+	if err != nil || unix.Dup3(fd, testFD, 0) != nil || unix.Ftruncate(testFD, pg) != nil {
+		os.Exit(97)
+	}
+	const flags = unix.MAP_PRIVATE | unix.MAP_FIXED_NOREPLACE
+	call(unix.SYS_MMAP, addr, pg, unix.PROT_READ|unix.PROT_WRITE, flags, testFD, 0)
+	look(addr)
+	poke(addr)
+}
+
+// testFD is a descriptor that nothing else uses.
+const testFD = 77
+
 // testProgram is what a test records: this test binary once more.
 func testProgram(name string) int {
 	debug.SetGCPercent(-1)
@@ -54,7 +69,7 @@ func testProgram(name string) int {
 			poke(arena + i*pg)
 		}
 		look(arena + 7*pg)
-		poke(arena + 7*pg) // breaks the zero page: write, present
+		touchFile(arena + 256*pg)
 		call(unix.SYS_MADVISE, arena, 8*pg, unix.MADV_DONTNEED)
 		poke(arena + 5*pg)
 		call(unix.SYS_MPROTECT, arena+32*pg, 16*pg, unix.PROT_READ)
@@ -82,6 +97,11 @@ func testProgram(name string) int {
 		for i := uint64(0); i < n; i++ {
 			poke(arena + i*pg)
 		}
+	case "thpoff":
+		if off, _, _ := unix.RawSyscall6(unix.SYS_PRCTL, unix.PR_GET_THP_DISABLE, 0, 0, 0, 0, 0); off != 1 {
+			return 1
+		}
+		fmt.Println("on stdout")
 	case "exit7":
 		return 7
 	case "kill":

@@ -40,6 +40,7 @@ func newQueue(emit func(*trace.Event)) *queue {
 
 // add writes a complete event behind all that are in the queue.
 func (q *queue) add(e *trace.Event) {
+	q.room()
 	if q.head == q.tail {
 		q.emit(e)
 		return
@@ -50,21 +51,27 @@ func (q *queue) add(e *trace.Event) {
 
 // place reserves the next place for an event that is completed later.
 func (q *queue) place(e *trace.Event) (seq uint64) {
+	q.room()
 	s := q.push()
 	s.event, s.state = *e, slotPending
 	return q.tail - 1
 }
 
-func (q *queue) push() *slot {
-	if int(q.tail-q.head) == len(q.slots) {
-		if len(q.slots) < q.max {
-			q.grow()
-		} else {
-			q.slots[q.head&uint64(len(q.slots)-1)].state = slotDropped
-			q.forced++
-			q.flush()
-		}
+// room makes room for one more event. The first in the queue is always pending.
+func (q *queue) room() {
+	if int(q.tail-q.head) < len(q.slots) {
+		return
 	}
+	if len(q.slots) < q.max {
+		q.grow()
+		return
+	}
+	q.slots[q.head&uint64(len(q.slots)-1)].state = slotDropped
+	q.forced++
+	q.flush()
+}
+
+func (q *queue) push() *slot {
 	s := &q.slots[q.tail&uint64(len(q.slots)-1)]
 	s.after = nil
 	q.tail++

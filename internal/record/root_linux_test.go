@@ -95,7 +95,12 @@ func TestEveryFaultAndCallInOrder(t *testing.T) {
 	want := []trace.Event{
 		{Kind: trace.KindMmap, A: arena, B: 64 * pg, C: 3 | flags<<32, D: 0xffffffff, Ret: arena},
 		fault(5, mm.Write), fault(3, mm.Write), fault(60, mm.Write), fault(0, mm.Write),
-		fault(7, mm.Read), fault(7, mm.Write|mm.WasPresent),
+		fault(7, mm.Read),
+		{
+			Kind: trace.KindMmap, A: arena + 256*pg, B: pg, C: 3 | (flags&^unix.MAP_ANONYMOUS)<<32, D: testFD | 1<<32,
+			Ret: arena + 256*pg,
+		},
+		fault(256, mm.Read), fault(256, mm.Write|mm.WasPresent),
 		{Kind: trace.KindMadvise, A: arena, B: 8 * pg, C: unix.MADV_DONTNEED},
 		fault(5, mm.Write),
 		{Kind: trace.KindMprotect, A: arena + 32*pg, B: 16 * pg, C: unix.PROT_READ},

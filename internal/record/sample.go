@@ -170,3 +170,23 @@ func fileIdent(major, minor uint32, ino uint64) uint64 {
 	}
 	return id
 }
+
+// recordAt is the whole record at tail of a ring whose length is a power of
+// two, joined in scratch when it wraps; nil when it does not end before head.
+func recordAt(data []byte, tail, head uint64, scratch []byte) []byte {
+	size := uint64(len(data))
+	off := tail & (size - 1)
+	if head-tail < headerLen || off+headerLen > size {
+		return nil // records are 8 byte aligned: a header never wraps
+	}
+	n := uint64(le.Uint16(data[off+6:]))
+	if n < headerLen || n%8 != 0 || n > head-tail || n > size || n > uint64(len(scratch)) {
+		return nil
+	}
+	if off+n <= size {
+		return data[off : off+n]
+	}
+	k := copy(scratch, data[off:])
+	copy(scratch[k:], data[:int(n)-k])
+	return scratch[:n]
+}
