@@ -29,7 +29,7 @@ const (
 // holds it, if any does.
 type spans struct {
 	tree    btree.Map[uint64, span]
-	recent  [4]span // found lately, newest first; an empty one has end 0
+	recent  [8]span // found lately, newest first; an empty one has end 0
 	gone    [16]span
 	oldest  int
 	scratch []span
@@ -112,7 +112,7 @@ func (s *spans) cut(start, end uint64) {
 	if start >= end {
 		return
 	}
-	s.recent = [4]span{}
+	s.recent = [8]span{}
 	pieces := s.in(start, end)
 	for _, v := range pieces {
 		s.gone[s.oldest] = v
@@ -154,7 +154,7 @@ func (s *spans) put(v span) {
 		return
 	}
 	s.cut(v.start, v.end)
-	s.recent = [4]span{}
+	s.recent = [8]span{}
 	if before, ok := s.tree.Get(v.start); ok && before.region == v.region && before.base == v.base {
 		s.tree.Delete(before.end)
 		v.start = before.start
