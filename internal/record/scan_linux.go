@@ -140,10 +140,13 @@ func (t *traced) writePending(sp *userSpace, early int) {
 //
 // No page means a file page, one that was taken away, or one that is only just
 // being made; it counts as known, so that a later look does not tell it again.
+// Where the kernel shows no zero page, written is only a guess.
 func (t *traced) judge(before, now pageState, again bool) (acc mm.Access, next pageState) {
 	switch {
-	case now == unseen, !t.zeroTold:
+	case now == unseen:
 		acc, next = mm.AccessUnknown, seenWritten
+	case !t.zeroTold:
+		acc, next = mm.AccessUnknown|mm.Write, seenWritten
 	case before == unseen && again, now == seenZero:
 		acc, next = mm.Read, seenZero
 	default:
@@ -214,7 +217,7 @@ func (t *traced) writeResident(sp *userSpace, tid, pid int, page, n uint64, st p
 	acc := mm.Write | mm.NoFault
 	switch {
 	case !t.zeroTold:
-		acc = mm.AccessUnknown | mm.NoFault
+		acc |= mm.AccessUnknown
 	case st == seenZero:
 		acc = mm.Read | mm.NoFault
 	}

@@ -91,7 +91,8 @@ func compareWithKernel(t *testing.T, usePerf bool, argv []string) {
 	}
 	got := faults + found + other
 	t.Logf("%s: alone %v, %d faults; recorded %v (%.2fx): "+
-		"%d faults + %d found + %d other = %d; %d stops, %d lost", argv[0], alone, want, took, float64(took)/float64(alone), faults, found, other, got, stops, r.footer.Lost)
+		"%d faults + %d found + %d other = %d; %d stops, %d lost", argv[0],
+		alone, want, took, float64(took)/float64(alone), faults, found, other, got, stops, r.footer.Lost)
 	if diff := float64(got)/float64(want) - 1; diff < -0.03 || diff > 0.03 {
 		t.Errorf("%d faults told, the kernel counted %d (%+.1f %%)", got, want, 100*diff)
 	}
