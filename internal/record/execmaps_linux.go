@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hugelab/hugelab/internal/kernel"
 	"golang.org/x/sys/unix"
 )
 
@@ -96,7 +95,3 @@ func readProgram(pid int) (p program) {
 	}
 	return p
 }
-
-// openMap opens the page map of what pid runs now; nil with a reason when it
-// may not be read.
-func openMap(pid int) (*kernel.PageMap, error) { return kernel.OpenPageMap(pid) }

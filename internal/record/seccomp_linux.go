@@ -34,9 +34,6 @@ const (
 	dataArg0 = 16 // low half on a little-endian machine
 )
 
-// x32Bit marks calls of the x32 ABI, which has its own numbers.
-const x32Bit = 0x40000000
-
 func bpfLoad(off uint32) unix.SockFilter {
 	return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: off}
 }

@@ -3,6 +3,7 @@ package record
 import (
 	"fmt"
 
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/mm"
 	"github.com/hugelab/hugelab/trace"
 	"golang.org/x/sys/unix"
@@ -100,7 +101,7 @@ func (t *traced) forkSpace(from *userSpace, pid int) *userSpace {
 
 // openSpace opens the page map of what pid runs now.
 func (t *traced) openSpace(sp *userSpace, pid int) {
-	pm, err := openMap(pid)
+	pm, err := kernel.OpenPageMap(pid)
 	if err != nil {
 		t.note("process " + itoa(pid) + ": " + err.Error() + "; its memory is not in the recording")
 		t.emit(&trace.Event{
