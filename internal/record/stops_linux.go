@@ -234,7 +234,8 @@ func (t *traced) follow(sp *userSpace, c *stoppedCall, ret int64) {
 		t.followRemap(sp, a, ret)
 	case unix.SYS_BRK:
 		if end := mm.VA(ret); end < sp.brk {
-			sp.known.forget(end+mm.VA(t.pageSize-1)&^mm.VA(t.pageSize-1), sp.brk)
+			page := mm.VA(t.pageSize)
+			sp.known.forget((end+page-1)&^(page-1), sp.brk) // the page that holds the end stays
 		} else if sp.lockFuture {
 			t.absorb(sp, span{sp.brk, end})
 		}

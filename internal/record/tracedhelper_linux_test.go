@@ -139,7 +139,7 @@ func tracedPrograms() map[string]func() {
 			}
 		},
 		// brk grows the heap by 4 pages, writes 2, grows by 4, writes 2 more,
-		// shrinks to 1 and grows back, writes page 1 again.
+		// shrinks into page 0 and grows back, writes page 1 again.
 		"brk": func() {
 			base := uint64(call(unix.SYS_BRK, 0))
 			base = (base + pg - 1) &^ (pg - 1)
@@ -149,7 +149,7 @@ func tracedPrograms() map[string]func() {
 			call(unix.SYS_BRK, base+8*pg)
 			poke(base + 4*pg)
 			poke(base + 5*pg)
-			call(unix.SYS_BRK, base+pg)
+			call(unix.SYS_BRK, base+pg-100)
 			call(unix.SYS_BRK, base+4*pg)
 			poke(base + pg)
 		},

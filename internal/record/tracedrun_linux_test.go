@@ -131,7 +131,7 @@ func TestTracedFlood(t *testing.T) {
 // TestTracedHeap wants each touch of a heap between the right two brk calls: a
 // folio cannot reach beyond the heap's end of that time.
 func TestTracedHeap(t *testing.T) {
-	const want = "+4 0 1 +8 4 5 +1 +4 1"
+	const want = "+4 0 1 +8 4 5 +0 +4 1"
 	bothMethods(t, func(t *testing.T, usePerf bool) {
 		r := recordTraced(t, usePerf, "brk")
 		var base uint64
