@@ -18,6 +18,14 @@ type Event struct {
 
 // Kind says what an Event is and how A to D are read. Addresses and lengths
 // are in bytes as the program gave them.
+//
+// A KindFault whose Access is mm.AccessUnknown alone is one that nothing tells
+// more of: on a file's page, or a page that was gone at the next look. With
+// mm.Write too it is a page that holds memory of its own, most likely written.
+//
+// KindResident pages were there at the start of a recording with
+// Header.Attached. In any other each is one fault that no event told, mm.Read
+// then mm.Write of a page are two, and the order within the run is unknown.
 type Kind uint8
 
 // The kinds. A refused call (Ret < 0) may be recorded; readers skip it, except

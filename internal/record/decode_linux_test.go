@@ -90,8 +90,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// faultRing is a ring full of faults.
-func faultRing(n int) *ring {
+// ringOfFaults is a ring full of faults.
+func ringOfFaults(n int) *ring {
 	rec := putSample(1, raw(190, 0x5000, 0, 6), nil)
 	size := 64
 	for size < n*len(rec) {
@@ -114,7 +114,7 @@ func readAll(r *ring, d *decoder) {
 
 func TestFaultsAllocateNothing(t *testing.T) {
 	n := 0
-	r := faultRing(100)
+	r := ringOfFaults(100)
 	d := newDecoder(&testFormats, newQueue(func(e *trace.Event) { n++ }), func(string) {})
 	if a := testing.AllocsPerRun(10, func() { readAll(r, d) }); a != 0 || n != 11*100 {
 		t.Errorf("%v allocations for 100 faults, %d events", a, n)
@@ -122,7 +122,7 @@ func TestFaultsAllocateNothing(t *testing.T) {
 }
 
 func BenchmarkDecodeFault(b *testing.B) {
-	r := faultRing(1000)
+	r := ringOfFaults(1000)
 	d := newDecoder(&testFormats, newQueue(func(e *trace.Event) {}), func(string) {})
 	for b.Loop() {
 		readAll(r, d)

@@ -98,6 +98,7 @@ func (s *session) progress() {
 type child struct {
 	pid     int
 	release func() error                     // lets the stub exec COMMAND; does not wait for the exec
+	stops   func() error                     // the same, but the stub calls InstallStops first
 	wait    func() (*os.ProcessState, error) // reaps it; may be called again and returns the same
 	signal  func(os.Signal) error            // fails once it was reaped: never reaches another process
 	execErr func() error                     // why the exec failed, or nil; call after it or after the end

@@ -133,6 +133,7 @@ func Header(o Options, m trace.Method) trace.Header {
 			"the ranges of process_madvise and of userfaultfd",
 		}
 	}
+	h.CannotKnow = append(h.CannotKnow, tracedCannotKnow(m)...)
 	if o.PID != 0 {
 		h.CannotKnow = append(h.CannotKnow,
 			"what the process did before, and touches inside the huge pages that it had then")

@@ -19,8 +19,13 @@ const stubName = "hugelab-record-stub"
 
 // The stub's inherited pipes.
 const (
-	stubGo  = 3 // one byte: exec now; end of file: the recorder has gone
+	stubGo  = 3 // one byte, goExec or goStops: exec now; end of file: the recorder has gone
 	stubErr = 4 // an exec failure's errno in text; closed by a successful exec
+)
+
+const (
+	goExec  = 1
+	goStops = 2 // the stub is traced: install stops first
 )
 
 func isStub() bool { return len(os.Args) > 2 && os.Args[0] == stubName }
@@ -58,10 +63,17 @@ func stub(path string, argv []string) int {
 		return 125
 	}
 	release := os.NewFile(stubGo, "stub release")
-	if _, err := io.ReadFull(release, make([]byte, 1)); err != nil {
+	how := make([]byte, 1)
+	if _, err := io.ReadFull(release, how); err != nil {
 		return 125
 	}
 	release.Close()
+	if how[0] == goStops {
+		if err := InstallStops(); err != nil {
+			fmt.Fprint(report, err)
+			return 125
+		}
+	}
 	err := syscall.Exec(path, argv, os.Environ())
 	fmt.Fprintf(report, "exec: %v", err)
 	if errors.Is(err, unix.ENOENT) {
@@ -113,13 +125,15 @@ func startChild(o *Options) (*child, error) {
 // watchChild wraps a started stub.
 func watchChild(cmd *exec.Cmd, name string, goW, errR *os.File) *child {
 	c := &child{pid: cmd.Process.Pid, signal: cmd.Process.Signal}
-	c.release = func() error {
+	letGo := func(how byte) error {
 		defer goW.Close()
-		if _, err := goW.Write([]byte{1}); err != nil {
+		if _, err := goW.Write([]byte{how}); err != nil {
 			return fmt.Errorf("record: release %s: %w", name, err)
 		}
 		return nil
 	}
+	c.release = func() error { return letGo(goExec) }
+	c.stops = func() error { return letGo(goStops) }
 	c.wait = sync.OnceValues(func() (*os.ProcessState, error) {
 		defer goW.Close()
 		return cmd.Process.Wait()
