@@ -44,15 +44,15 @@ func (m *Machine) enqueue(slot uint32, fo *folio) {
 }
 
 // dequeue takes a folio that ends off the queue, and out of the gauge.
-func (m *Machine) dequeue(slot uint32, fo *folio) {
+func (m *Machine) dequeue(fo *folio) {
 	if fo.flags&folioPartial != 0 {
 		m.Counters.Size[fo.order].NrAnonPartiallyMapped--
 		fo.flags &^= folioPartial
 	}
-	m.unqueue(slot, fo)
+	m.unqueue(fo)
 }
 
-func (m *Machine) unqueue(_ uint32, fo *folio) {
+func (m *Machine) unqueue(fo *folio) {
 	if fo.flags&folioQueued == 0 {
 		return
 	}
@@ -80,7 +80,7 @@ func (m *Machine) Shrink(c *Current) {
 	for n := m.pages.queue.n; n > 0; n-- {
 		slot := m.pages.queue.first
 		fo := m.pages.folios.at(slot)
-		m.unqueue(slot, fo)
+		m.unqueue(fo)
 		partial := fo.flags&folioPartial != 0
 		if !partial && (m.folioLocked(fo) || !m.underused(fo)) {
 			continue // leaves the queue for good

@@ -245,7 +245,7 @@ func (m *Machine) maybeFree(c *Current, slot uint32, fo *folio) {
 // freeFolio gives a large folio's block back.
 func (m *Machine) freeFolio(c *Current, slot uint32, fo *folio) {
 	m.Counters.Size[fo.order].NrAnon--
-	m.dequeue(slot, fo)
+	m.dequeue(fo)
 	m.Usage.Touched -= Pages(fo.touched)
 	pfn, o := fo.head, fo.order
 	m.pages.folios.put(slot)

@@ -65,7 +65,7 @@ func (m *Machine) splitFolio(c *Current, slot uint32) bool {
 	}
 	c.Work[PrimFolioSplit]++
 	st.NrAnon--
-	m.dequeue(slot, fo)
+	m.dequeue(fo)
 	old := *fo
 	m.pages.folios.put(slot)
 	n := o.Pages()

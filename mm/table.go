@@ -74,9 +74,6 @@ func (p *tablePool) get() uint32 {
 	if int(slot>>tableChunkShift) >= len(p.chunks) {
 		p.chunks = append(p.chunks, make([]uint64, 1<<(p.bits+tableChunkShift)))
 	}
-	if p.chunks[0] == nil {
-		p.chunks[0] = make([]uint64, 1<<(p.bits+tableChunkShift))
-	}
 	return slot
 }
 
