@@ -18,7 +18,7 @@ func (m *Machine) beginPMD(c *Current, f *Fault) Outcome {
 	m.prepareAnon(c, v)
 	m.khugepagedEnter(f.sp, v)
 	f.at = at
-	if f.Access&Write == 0 && m.policy.UseZeroPage {
+	if f.Access&Write == 0 && m.policy.UseZeroPage && !m.rules.NoZeroPage {
 		if !m.depositFor(c, f) {
 			return m.outOfMemory(f)
 		}

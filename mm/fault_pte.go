@@ -31,7 +31,7 @@ func (m *Machine) beginNone(c *Current, f *Fault, e uint64) Outcome {
 		m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)] = e
 	}
 	f.order = 0
-	if f.Access&Write == 0 {
+	if f.Access&Write == 0 && !m.rules.NoZeroPage {
 		f.kind = faultZeroPTE
 		return Pending
 	}

@@ -37,6 +37,13 @@ type Rules struct {
 	KhugepagedSwap   bool      // khugepaged/max_ptes_swap (4.8)
 	Defer            bool      // defrag knows defer (4.6)
 	DeferMadvise     bool      // defrag knows defer+madvise (4.11)
+
+	// NoZeroPage is found by a probe, never by version: reads get pages of
+	// their own, as large as a write's, and the write after it is no fault.
+	// Some paravirtualised kernels are booted so (pvm_no_zero_page=1); Linux
+	// itself does it for address spaces whose pages must not be shared.
+	// Linux: include/linux/mm.h:mm_forbids_zeropage (v6.18).
+	NoZeroPage bool
 }
 
 // AlignRule is how mmap aligns large anonymous maps to the PMD's size.

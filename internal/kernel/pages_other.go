@@ -3,13 +3,9 @@
 package kernel
 
 import (
-	"errors"
-
 	"github.com/hugelab/hugelab/internal/kstat"
 	"github.com/hugelab/hugelab/mm"
 )
-
-var errNotLinux = errors.New("page maps: need Linux")
 
 // PageMap is one process's page map; there is none here.
 type PageMap struct{}
@@ -42,3 +38,6 @@ func (*Pages) Pages(int, mm.VA, []kstat.PageInfo) (int, error) { return 0, errNo
 
 // ZeroPageTold says that nothing tells a zero page here.
 func ZeroPageTold() bool { return false }
+
+// NoZeroPage is not known here.
+func NoZeroPage() bool { return false }

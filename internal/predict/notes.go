@@ -49,6 +49,10 @@ func notesOf(r *trace.Reader, replay *trace.Replay) []string {
 	if cut, where := r.Cut(); cut {
 		notes = append(notes, "the recording is cut off: "+where)
 	}
+	if r.Header.NoZeroPage {
+		notes = append(notes, "its kernel has no zero page: reads take pages of their own there, and a write "+
+			"after a read is no fault; with --kernel such writes are missing")
+	}
 	if r.Header.Attached {
 		notes = append(notes,
 			"the recording began in a running program: what it did before is only known from its page map")

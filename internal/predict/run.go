@@ -149,6 +149,7 @@ func (in *Input) machine(p *Prediction, h *trace.Header, layout int) (mm.Config,
 			return mm.Config{}, 0, fmt.Errorf("recording: %w; say which with --kernel", recErr)
 		}
 		rules = recorded
+		rules.NoZeroPage = h.NoZeroPage
 	}
 	p.Kernel, p.Sizes, p.rules = rules.Version, sizes, rules
 	p.Current = in.Policies[0].Policy.Spec(sizes)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/mm"
 	"github.com/hugelab/hugelab/trace"
 	"golang.org/x/sys/unix"
@@ -126,6 +127,7 @@ func Header(o Options, m trace.Method) trace.Header {
 		h.StackLimit = lim.Cur
 	}
 	thpSettings(h.Settings)
+	h.NoZeroPage = kernel.NoZeroPage()
 	if m == trace.MethodRoot {
 		h.CannotKnow = []string{
 			"touches of pages that were present already: the hardware takes no fault for them",
