@@ -185,7 +185,7 @@ func (p *Replay) handle(e *Event) {
 	if t == nil {
 		t = p.found(e)
 	}
-	if t == nil || refused(e.Ret) {
+	if t == nil || refused(e.Ret) && !partial(e) {
 		return
 	}
 	if e.Kind == KindMapAt || e.Kind == KindBrkAt || e.Kind == KindResident {
