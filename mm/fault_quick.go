@@ -1,0 +1,90 @@
+package mm
+
+import "github.com/hugelab/hugelab/mm/internal/buddy"
+
+// quick does the two commonest accesses in one step, or nothing at all: a hit
+// on a small page, and a first touch that Begin and Commit would serve with
+// one small page from the CPU's own list, into a table that is there. What it
+// leaves behind is to the last counter what they would leave;
+// TestQuickChangesNothing runs both.
+//
+// It is apart for speed. A first touch at a random place waits for its entry
+// to come from memory; a processor starts the next fault meanwhile only as far
+// as that one neither reads what was stored in smaller pieces just before
+// (Fault.before, buddy.Events) nor is too long to fit the window.
+func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, ok bool) {
+	v := sp.hit
+	if v == nil || a-v.start >= v.end-v.start || v.flags&vmFile != 0 || !permits(v, acc) {
+		return 0, false
+	}
+	if sp.root.tag != a>>m.levelShift(2)+1 {
+		return 0, false
+	}
+	e := m.pages.tables.at(sp.root.slot)[m.pmdIndex(a)]
+	if e&eTable == 0 {
+		return 0, false
+	}
+	p := &m.pages.tables.at(eSlot(e))[m.pageIndex(a)]
+	if *p != 0 {
+		if *p&ePresent == 0 || acc&Write != 0 && *p&eWrite == 0 {
+			return 0, false
+		}
+		m.hit(v, p, acc)
+		return Hit, true
+	}
+	// The costliest small fault so far must be no cheaper than this one, so
+	// that noteWorst has nothing to note.
+	if acc&Write == 0 && !m.rules.NoZeroPage || v.anon == nil || c.WantSteps || m.cfg.Limit != 0 ||
+		m.pages.worstKey[0] <= onePage || m.allowable(v, useFault)&^m.pmdBit() != 0 {
+		return 0, false
+	}
+	pfn, ok := m.alloc.Quick(int(c.CPU), buddy.Movable)
+	if !ok {
+		return 0, false
+	}
+	m.quickCount(c, sp, acc)
+	if m.cfg.ByRegion {
+		m.region(v.region).Allocated++
+	}
+	m.pages.ensureFrames(PFN(pfn), 0)
+	m.newSmall(PFN(pfn), v, a&^(m.pageSize()-1), 0)
+	flags := ePresent | eYoung
+	if v.flags&vmWrite != 0 {
+		flags |= eWrite | eDirty
+	}
+	*p = leafEntry(PFN(pfn), flags) | m.access(v, PFN(pfn), acc)
+	m.notePeak()
+	return Done, true
+}
+
+// onePage is the worstKey of a fault that cleared one page and did nothing else dear.
+const onePage = uint64(1) << 32
+
+// quickCount counts all of a first touch but what newSmall and access count.
+func (m *Machine) quickCount(c *Current, sp *space, acc Access) {
+	w := &c.Work
+	if acc&KernelMode != 0 {
+		w[PrimFaultKernel]++
+	} else {
+		w[PrimFaultUser]++
+	}
+	if acc&KernelMode != 0 || !m.rules.PerVMALock {
+		w[PrimMmapRead]++
+	} else {
+		w[PrimVMALock]++
+	}
+	w[PrimAllocPCP]++
+	w[PrimCharge]++
+	w[PrimClearSmall]++
+	w[PrimPTELock]++
+	w[PrimRmapAdd]++
+	w[PrimLRUAdd]++
+	w[PrimPTESet]++
+	m.Counters.VM[PgFault]++
+	m.Counters.VM[PgAlloc]++
+	m.Usage.Faults++
+	m.Usage.Anon++
+	m.Usage.ByOrder[0]++
+	sp.faults++
+	sp.rssAnon++
+}
