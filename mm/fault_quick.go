@@ -17,10 +17,11 @@ func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, o
 	if v == nil || a-v.start >= v.end-v.start || v.flags&vmFile != 0 || !permits(v, acc) {
 		return 0, false
 	}
-	if sp.root.tag != a>>m.levelShift(2)+1 {
+	k, tag := m.know(sp, a)
+	if k.tag != tag {
 		return 0, false
 	}
-	e := m.pages.tables.at(sp.root.slot)[m.pmdIndex(a)]
+	e := m.pages.tables.at(k.slot)[m.pmdIndex(a)]
 	if e&eTable == 0 {
 		return 0, false
 	}
