@@ -19,14 +19,18 @@ const (
 	eFlags    = 1<<ePFNShift - 1
 )
 
-func ePFN(e uint64) PFN                        { return PFN(e >> ePFNShift) }
-func eSlot(e uint64) uint32                    { return uint32(e >> ePFNShift) }
-func tableEntry(slot uint32) uint64            { return uint64(slot)<<ePFNShift | eTable }
-func leafEntry(pfn PFN, flags uint64) uint64   { return uint64(pfn)<<ePFNShift | flags }
-func (m *Machine) pageIndex(a VA) int          { return int(a>>m.pageShift) & (1<<m.pmdOrder - 1) }
-func (m *Machine) pmdIndex(a VA) int           { return m.levelIndex(a, 1) }
-func (m *Machine) levelShift(level uint) uint  { return m.pageShift + level*uint(m.pmdOrder) }
-func (m *Machine) levelIndex(a VA, l uint) int { return int(a>>m.levelShift(l)) & (1<<m.pmdOrder - 1) }
+func ePFN(e uint64) PFN                      { return PFN(e >> ePFNShift) }
+func eSlot(e uint64) uint32                  { return uint32(e >> ePFNShift) }
+func tableEntry(slot uint32) uint64          { return uint64(slot)<<ePFNShift | eTable }
+func leafEntry(pfn PFN, flags uint64) uint64 { return uint64(pfn)<<ePFNShift | flags }
+
+// The shifts are below 64: saying so (&63) spares a test of each.
+func (m *Machine) pageIndex(a VA) int         { return int(a>>(m.pageShift&63)) & (1<<(m.pmdOrder&63) - 1) }
+func (m *Machine) pmdIndex(a VA) int          { return m.levelIndex(a, 1) }
+func (m *Machine) levelShift(level uint) uint { return m.pageShift + level*uint(m.pmdOrder) }
+func (m *Machine) levelIndex(a VA, l uint) int {
+	return int(a>>(m.levelShift(l)&63)) & (1<<(m.pmdOrder&63) - 1)
+}
 
 // tableRoot is the top of one space's page tables. Level 0 tables hold PTEs,
 // level 1 tables PMD entries, and so up; all levels are as long, because a
@@ -46,7 +50,7 @@ type knownTable struct {
 
 // know is the place where the PMD table over a is remembered, and its tag.
 func (m *Machine) know(sp *space, a VA) (k *knownTable, tag VA) {
-	n := a >> m.levelShift(2)
+	n := a >> (m.levelShift(2) & 63)
 	return &sp.root.known[n%knownTables], n + 1
 }
 
@@ -71,6 +75,11 @@ type tablePool struct {
 func (p *tablePool) at(slot uint32) []uint64 {
 	from := int(slot&(1<<tableChunkShift-1)) << p.bits
 	return p.chunks[slot>>tableChunkShift][from : from+1<<p.bits]
+}
+
+// entry is the entry i of a table.
+func (p *tablePool) entry(slot uint32, i int) *uint64 {
+	return &p.chunks[slot>>tableChunkShift][int(slot&(1<<tableChunkShift-1))<<(p.bits&63)+i]
 }
 
 func (p *tablePool) get() uint32 {
