@@ -19,6 +19,7 @@ type generator struct {
 	nproc   int
 	nregion int
 	heap    mm.Bytes
+	pageout bool // may have pageout, and then not free
 }
 
 type genRegion struct {
@@ -73,6 +74,7 @@ func Generate(seed, n uint64, policy string, steps int) *Program {
 		p:     &Program{Name: fmt.Sprintf("seed %d program %d", seed, n), Policy: policy},
 		procs: []string{mainName},
 	}
+	g.pageout = g.x.IntN(3) == 0
 	g.mapping()
 	for len(g.p.Steps) < steps && len(g.procs) > 0 {
 		g.step()
@@ -254,11 +256,20 @@ func (g *generator) touch() {
 }
 
 func (g *generator) advice() mm.Advice {
-	return pick(g.x, mm.AdviseHugePage, mm.AdviseHugePage, mm.AdviseNoHugePage, mm.AdviseDontNeed, mm.AdviseDontNeed,
+	a := pick(g.x, mm.AdviseHugePage, mm.AdviseHugePage, mm.AdviseNoHugePage, mm.AdviseDontNeed, mm.AdviseDontNeed,
 		mm.AdviseDontNeed, mm.AdviseFree, mm.AdviseCollapse, mm.AdviseCollapse, mm.AdvisePopulateRead,
 		mm.AdvisePopulateWrite, mm.AdviseCold, mm.AdviseGuardInstall, mm.AdviseGuardRemove, mm.AdviseDontFork,
 		mm.AdviseDoFork, mm.AdviseWipeOnFork, mm.AdviseKeepOnFork, mm.AdviseDontNeedLocked, mm.AdvisePageOut,
 		mm.AdviseDontDump, mm.AdviseDoDump)
+	// What MADV_FREE has freed, reclaim takes; the model has no reclaim. A
+	// program has the one or the other.
+	if a == mm.AdvisePageOut && !g.pageout {
+		a = mm.AdviseCold
+	}
+	if a == mm.AdviseFree && g.pageout {
+		a = mm.AdviseCold
+	}
+	return a
 }
 
 func (g *generator) remap() {

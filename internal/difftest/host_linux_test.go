@@ -58,8 +58,14 @@ func TestHunt(t *testing.T) {
 		if d := out.Difference; d != nil {
 			what := p.Steps[d.Step].Verb.String() + " " + adviceName(p.Steps[d.Step].Advice) + ": " + d.What
 			kinds[what]++
-			if kinds[what] <= 2 {
-				p.Steps = p.Steps[:d.Step+1]
+			if kinds[what] <= 1 {
+				p, d = Shrink(p, func(q *Program) *Difference {
+					out, err := Run(q, model, host, nil)
+					if err != nil || out.Difference == nil || out.Difference.What != d.What {
+						return nil
+					}
+					return out.Difference
+				})
 				t.Errorf("%s: %s\n%s", p.Name, d, p)
 			}
 		}
