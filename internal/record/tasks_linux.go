@@ -190,6 +190,9 @@ func (t *traced) execed(pid int) *tracedTask {
 	p.space = sp
 	t.openSpace(sp, pid)
 	t.writeMaps(sp, pid)
+	// Arguments and environment were put into the stack for the program: no
+	// fault of its own. Linux: fs/exec.c:get_arg_page (v6.18).
+	t.absorb(sp, sp.stack)
 	t.settle(sp, pid, pid, everything)
 	t.settleCounter(p, first)
 	return k
