@@ -123,6 +123,11 @@ func Header(o Options, m trace.Method) trace.Header {
 		PageSize: os.Getpagesize(), Start: time.Now().UTC().Format(time.RFC3339),
 		Settings: map[string]string{},
 	}
+	if o.PID != 0 {
+		if text, err := os.ReadFile(procPath(o.PID, "cmdline")); err == nil && len(text) > 0 {
+			h.Command = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+		}
+	}
 	if cpus, err := onlineCPUs(); err == nil {
 		h.CPUs = len(cpus)
 	}
