@@ -68,6 +68,12 @@ func (s *session) emit(e *trace.Event) {
 	switch e.Kind {
 	case trace.KindFault:
 		s.footer.Faults++
+	case trace.KindResident:
+		if s.opts.PID == 0 { // else it was there before
+			s.footer.Faults += e.B
+		}
+	case trace.KindOtherFaults:
+		s.footer.Faults += e.A
 	case trace.KindLost:
 		s.footer.Lost += e.A
 	}
