@@ -154,3 +154,38 @@ func TestProgramOf(t *testing.T) {
 		}
 	}
 }
+
+// TestPolicyLists: a list of names is rows, a list of settings is one row, and
+// the two do not mix.
+func TestPolicyLists(t *testing.T) {
+	now, r, s := fixture(t, "6.18", 4096)
+	for _, tt := range []struct {
+		specs []string
+		want  []string // rows after now; nil: refused
+	}{
+		{[]string{"never,16k,64k,thp"}, []string{"never", "16k", "64k", "thp"}},
+		{[]string{" never, 64k ", "thp,64k"}, []string{"never", "64k", "thp"}},
+		{[]string{"now,thp+64k"}, []string{"thp+64k"}},
+		{[]string{"64k=always, 2m=madvise"}, []string{"64k=always,2m=madvise"}},
+		{[]string{"default,enabled=madvise"}, []string{"default,enabled=madvise"}},
+		{[]string{"never", "64k=always,2m=madvise"}, []string{"never", "64k=always,2m=madvise"}},
+		{[]string{"never,64k=always"}, nil},
+		{[]string{"64k=always,thp"}, nil},
+		{[]string{"now,64k=always"}, nil},
+		{[]string{"default,default,64k=always"}, nil},
+		{[]string{"never,48k"}, nil},
+		{[]string{","}, nil},
+	} {
+		rows, err := ParsePolicies(tt.specs, now, now, r, s)
+		switch {
+		case tt.want == nil && err == nil:
+			t.Errorf("%q: not refused", tt.specs)
+		case tt.want != nil && err != nil:
+			t.Errorf("%q: %v", tt.specs, err)
+		case tt.want != nil:
+			if d := cmp.Diff(append([]string{Now}, tt.want...), names(rows)); d != "" {
+				t.Errorf("%q: %s", tt.specs, d)
+			}
+		}
+	}
+}
