@@ -15,6 +15,7 @@ type Prediction struct {
 	NowFrom   string   // whose settings those are
 	Sizes     mm.Sizes // base page and what follows from it
 	Profile   string   // the machine profile that priced the work, with its source
+	Preset    bool     // that profile is a preset, not measured on this machine
 	Rows      []Row    // the first is Now
 	Layouts   int      // address-space layouts that rows are the mean of; 0: as recorded
 	Seed      uint64   // of the layouts

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/hugelab/hugelab/hw"
@@ -59,6 +60,8 @@ func Run(ctx context.Context, in Input) (*Prediction, error) {
 		Memory:  "fresh", NowFrom: in.NowFrom, Limit: in.Limit, Settle: in.Settle, Seed: in.Seed,
 		Assumed: Assumptions(),
 	}
+	_, p.Preset = hw.Preset(in.Profile.Name)
+	p.Preset = p.Preset && strings.HasPrefix(in.Profile.Source, "preset")
 	if in.Memory != nil {
 		p.Memory = in.MemoryName
 	}
