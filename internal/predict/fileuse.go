@@ -15,6 +15,7 @@ const around = 16
 type fileUse struct {
 	region []bool // of a file or shared memory, by number
 	window map[fileWindow]struct{}
+	huge   bool // some memory was advised to be huge
 }
 
 // fileWindow is 16 pages of a region.
@@ -34,6 +35,8 @@ func (u *fileUse) watch(op *mm.Op) {
 			u.region = append(u.region, false)
 		}
 		u.region[op.Region] = true
+	case mm.OpAdvise:
+		u.huge = u.huge || mm.Advice(op.Arg) == mm.AdviseHugePage
 	case mm.OpTouch:
 		if int(op.Region) >= len(u.region) || !u.region[op.Region] {
 			return

@@ -28,7 +28,8 @@ type Prediction struct {
 	Best      *Recommendation
 	Mappings  []MappingUse // with ByMapping: one a mapping, the busiest first
 
-	rules mm.Rules // that Kernel names
+	rules    mm.Rules // that Kernel names
+	runtimes Runtimes // that the recording shows
 }
 
 // Now is the name of the row for the settings of this host.

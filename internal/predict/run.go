@@ -87,10 +87,10 @@ func Run(ctx context.Context, in Input) (*Prediction, error) {
 	for _, r := range rows {
 		p.Rows = append(p.Rows, r.mean())
 	}
-	p.Programs = Programs(p.Recording.Command)
+	p.Programs = Programs(p.runtimes)
 	if p.Best = Recommend(p, in.Goal, in.MaxMemory); p.Best != nil {
 		row, now := p.Row(p.Best.Policy), in.Policies[0].Policy
-		p.Best.Commands = Commands(row, now, p.rules, p.Sizes, p.Recording.Command)
+		p.Best.Commands = Commands(row, now, p.rules, p.Sizes, p.Recording.Command, p.runtimes)
 	}
 	return p, nil
 }
@@ -132,6 +132,8 @@ func (in *Input) pass(ctx context.Context, p *Prediction, layout int) (rows []Ro
 		p.Recording = recordingOf(r, replay, in.Example)
 		p.Recording.AnonBytes = rows[0].PeakAnon - rows[0].Untouched
 		p.Recording.FileBytes = bytesOf(f.files.most(), p.Sizes)
+		p.runtimes = runtimesOf(r.Header.Command, f.files.filesOf(replay.RegionName))
+		p.runtimes.NoAdvice = !f.files.huge && !r.Header.Attached
 		p.Notes = notesOf(r, replay)
 		if in.ByMapping {
 			p.Mappings = mappingsOf(f.tracks, replay, p.Sizes)

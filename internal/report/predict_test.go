@@ -37,7 +37,7 @@ func sample(t *testing.T) *predict.Prediction {
 		},
 		Kernel: "6.6", Current: now.Spec(s), Sizes: s, Profile: "vm (preset, not measured on this machine)",
 		Preset: true, NowFrom: "the settings of this host", Memory: "fresh", Limit: 512 << 20, Seed: 7,
-		Assumed: predict.Assumptions(), Programs: predict.Programs(nil),
+		Assumed: predict.Assumptions(), Programs: predict.Programs(predict.Runtimes{}),
 		Notes: []string{"not known: the order in which pages were touched (1.20k pages)"},
 	}
 	spec := func(name string) predict.Named {
