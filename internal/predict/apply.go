@@ -102,9 +102,7 @@ func adviseLines(use Runtimes, line string) []string {
 		return nil // the Go runtime has no option to advise its heap
 	case use.Jemalloc:
 		return []string{jemalloc + " " + line + "   # jemalloc 5.1 or later", unitLine(jemalloc)}
-	case use.Glibc:
-		return []string{glibc + " " + line + "   # glibc 2.35 or later, for malloc", unitLine(glibc)}
-	case use.Known:
+	case use.Static:
 		return nil // an allocator of its own: nothing is known of its options
 	}
 	return []string{

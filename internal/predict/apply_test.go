@@ -19,10 +19,10 @@ func TestCommands(t *testing.T) {
 		files    []string
 		noAdvice bool
 	}{
-		{"gcc", []string{"gcc", "-c", "a file.c"}, []string{"/usr/bin/gcc", "/usr/lib/x86_64-linux-gnu/libc.so.6"}, true},
-		{"java", []string{"/opt/run.sh"}, []string{"/usr/lib/jvm/lib/server/libjvm.so", "/usr/lib/libc.so.6"}, false},
+		{"gcc", []string{"gcc", "-c", "a file.c"}, []string{"/usr/bin/gcc", "/usr/lib64/ld-linux-x86-64.so.2"}, true},
+		{"java", []string{"/opt/run.sh"}, []string{"/usr/lib/jvm/lib/server/libjvm.so", "/usr/lib/ld-linux-x86-64.so.2"}, false},
 		{"go", []string{"go", "build"}, []string{"/usr/local/go/bin/go"}, false},
-		{"jemalloc", []string{"redis-server"}, []string{"/usr/lib/libjemalloc.so.2", "/usr/lib/libc.so.6"}, false},
+		{"jemalloc", []string{"redis-server"}, []string{"/usr/lib/libjemalloc.so.2", "/usr/lib/ld-linux-x86-64.so.2"}, false},
 		{"static", []string{"./own"}, []string{"/opt/own"}, false},
 		{"unknown", nil, nil, false},
 	}

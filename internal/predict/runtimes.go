@@ -10,29 +10,31 @@ import (
 // Runtimes is what manages a program's memory, as far as a recording shows it:
 // by the files that it mapped and its command's name.
 type Runtimes struct {
-	Java, Go, Jemalloc, Glibc bool
-	Known                     bool // the recording names the files it mapped
-	NoAdvice                  bool // it is known to have asked for huge pages nowhere
+	Java, Go, Jemalloc bool // seen; a library that was loaded later has no name in most recordings
+	Static             bool // it maps files, and no dynamic loader among them
+	NoAdvice           bool // it is known to have asked for huge pages nowhere
 }
 
 // runtimesOf looks at the command and at the names of the regions that are
 // files.
 func runtimesOf(command []string, files []string) Runtimes {
 	var u Runtimes
+	loader := false
 	for _, f := range files {
 		if !strings.HasPrefix(f, "/") {
 			continue
 		}
-		u.Known = true
+		u.Static = true
 		switch base := path.Base(f); {
 		case strings.HasPrefix(base, "libjvm.so"):
 			u.Java = true
 		case strings.HasPrefix(base, "libjemalloc"):
 			u.Jemalloc = true
-		case strings.HasPrefix(base, "libc.so.6"), strings.HasPrefix(base, "libc-2."):
-			u.Glibc = true
+		case strings.HasPrefix(base, "ld-"), strings.HasPrefix(base, "ld64"):
+			loader = true
 		}
 	}
+	u.Static = u.Static && !loader
 	switch programOf(command) {
 	case "java":
 		u.Java = true
@@ -68,12 +70,12 @@ func Programs(u Runtimes) []string {
 		text string
 	}{
 		{u.Jemalloc, "jemalloc looks at `enabled` when it starts; with opt.thp or metadata_thp it advises its memory"},
-		{u.Glibc, "glibc: glibc.malloc.hugetlb=1 aligns and advises malloc's memory (the default on aarch64 since 2.43)"},
+		{false, "glibc: glibc.malloc.hugetlb=1 aligns and advises malloc's memory (the default on aarch64 since 2.43)"},
 		{u.Java, "Java: -XX:+UseTransparentHugePages advises the heap and follows `enabled`"},
 		{u.Go, "Go reads hpage_pmd_size; 1.21.1 and later advise next to nothing, GODEBUG=disablethp=1 refuses"},
 	}
 	for _, p := range all {
-		if p.used || !u.Java && !u.Go && !u.Jemalloc && !u.Glibc {
+		if p.used || !u.Java && !u.Go && !u.Jemalloc {
 			some = append(some, p.text)
 		}
 	}
