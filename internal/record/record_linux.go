@@ -160,7 +160,11 @@ func Header(o Options, m trace.Method) trace.Header {
 func thpSettings(into map[string]string) {
 	const dir = "/sys/kernel/mm/transparent_hugepage"
 	root := os.DirFS(dir)
-	names := []string{"enabled", "defrag", "shmem_enabled", "use_zero_page"}
+	names := []string{"enabled", "defrag", "shmem_enabled", "use_zero_page", "shrink_underused"}
+	for _, k := range []string{"defrag", "pages_to_scan", "scan_sleep_millisecs", "alloc_sleep_millisecs",
+		"max_ptes_none", "max_ptes_swap", "max_ptes_shared"} {
+		names = append(names, "khugepaged/"+k)
+	}
 	if sizes, err := os.ReadDir(dir); err == nil {
 		for _, s := range sizes {
 			if strings.HasPrefix(s.Name(), "hugepages-") {
