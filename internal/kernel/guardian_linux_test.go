@@ -113,7 +113,7 @@ func realSettings(t *testing.T) Values {
 	if err := CanChange(); err != nil {
 		t.Skip(err)
 	}
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+	ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
 	defer stop()
 	l, err := takeLock(ctx, "/run/hugelab.lock", "a test of settings", nil)
 	if err != nil {
