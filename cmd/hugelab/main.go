@@ -7,11 +7,13 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/hugelab/hugelab/internal/calibrate"
 	"github.com/hugelab/hugelab/internal/record"
 )
 
 func main() {
 	record.Stub() // in the process that becomes the recorded program this does not return
+	calibrate.Helper()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the work in good order, the second ends the program
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)

@@ -13,12 +13,14 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/hugelab/hugelab/internal/calibrate"
 	"github.com/hugelab/hugelab/internal/probe"
 	"github.com/hugelab/hugelab/internal/record"
 )
 
 func TestMain(m *testing.M) {
 	record.Stub()
+	calibrate.Helper()
 	testscript.Main(m, map[string]func(){"hugelab": main})
 }
 
