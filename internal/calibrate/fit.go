@@ -92,6 +92,11 @@ func use(rows []Row, counts []counted) {
 		model := float64(counts[i].faults)
 		switch {
 		case !r.any():
+		case r.Name == fileFault:
+			// How much of a file one fault maps is the page cache's matter.
+			r.Used = model+r.Extra >= 1
+			r.work[mm.PrimFaultFile] = uint64(max(1, model+r.Extra))
+			r.perFault(model + r.Extra)
 		case r.forks && r.Extra >= 0:
 			r.Used = true
 			if copied != nil && copied.Per > 0 {

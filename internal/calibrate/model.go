@@ -9,14 +9,15 @@ import (
 // ballast is what the helper process has mapped beside the workloads: a fork
 // copies it too.
 type ballast struct {
-	Pages mm.Pages `json:"pages"` // anonymous
-	Maps  int      `json:"maps"`
+	Pages  mm.Pages `json:"pages"`  // anonymous
+	Tables int      `json:"tables"` // page tables, of the lowest level nearly all
+	Maps   int      `json:"maps"`
 }
 
 // counted is what the model says of one step.
 type counted struct {
 	work   mm.WorkSum
-	faults uint64
+	faults uint64 // as getrusage counts them: populate's too
 }
 
 // cycles are how often the model runs a workload; the last counts. The first
@@ -31,19 +32,19 @@ func count(w *workload, cfg mm.Config, b ballast) ([]counted, error) {
 		return nil, fmt.Errorf("calibrate: model: %w", err)
 	}
 	var now mm.Nanos
-	if err := do(m, start(m.Sizes().Base, b), &now); err != nil {
+	if err := do(m, start(m.Sizes(), b), &now); err != nil {
 		return nil, err
 	}
 	out := make([]counted, len(w.steps))
 	for range cycles {
 		for i := range w.steps {
 			program, _ := m.WorkDone()
-			was, faults := *program, m.Usage.Faults
+			was, faults := *program, m.Usage.Faults+m.Usage.SoftFaults
 			if err := do(m, w.steps[i].ops, &now); err != nil {
 				return nil, fmt.Errorf("calibrate: model: workload %s, step %d: %w", w.name, i, err)
 			}
 			program, _ = m.WorkDone()
-			out[i] = counted{*program, m.Usage.Faults - faults}
+			out[i] = counted{*program, m.Usage.Faults + m.Usage.SoftFaults - faults}
 			for p := range was {
 				out[i].work[p] -= was[p]
 			}
@@ -74,7 +75,7 @@ func do(m *mm.Machine, ops []mm.Op, now *mm.Nanos) error {
 }
 
 // start makes an address space like the helper's.
-func start(base mm.Bytes, b ballast) []mm.Op {
+func start(s mm.Sizes, b ballast) []mm.Op {
 	ops := []mm.Op{
 		{Kind: mm.OpExec, Space: self},
 		{Kind: mm.OpMap, Flags: mm.MapAtExec, Space: self, Region: regionHeap, Arg: addrOf(regionHeap), Aux: uint64(mm.AreaHeap)},
@@ -83,15 +84,21 @@ func start(base mm.Bytes, b ballast) []mm.Op {
 	add := func(n mm.Pages, f mm.OpFlags) {
 		ops = append(ops, mm.Op{Kind: mm.OpMap, Access: mm.Read | mm.Write, Flags: f | mm.MapAtExec, Space: self,
 			Region: regionBallast, N: n, Arg: at})
-		at += uint64(n+1) * uint64(base)
+		at += uint64(n+1) * uint64(s.Base)
 	}
 	for range b.Maps {
 		add(1, mm.MapFile)
 	}
-	if b.Pages > 0 {
-		add(b.Pages, 0)
-		ops = append(ops, advise(regionBallast, b.Pages, mm.AdviseNoHugePage),
-			mm.Op{Kind: mm.OpPopulate, Space: self, Region: regionBallast, N: b.Pages})
+	for i := range max(b.Tables, min(1, int(b.Pages))) {
+		n := b.Pages / mm.Pages(max(b.Tables, 1))
+		if i == 0 {
+			n = b.Pages - n*mm.Pages(max(b.Tables-1, 0))
+		}
+		if n > 0 {
+			at = (at &^ uint64(s.Bytes(s.PMD)-1)) + 2*uint64(s.Bytes(s.PMD))
+			add(n, 0)
+			ops = append(ops, advise(regionBallast, n, mm.AdviseNoHugePage), op(mm.OpPopulate, regionBallast, 0, n, 0))
+		}
 	}
 	return ops
 }

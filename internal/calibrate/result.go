@@ -112,6 +112,13 @@ func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
 	return r
 }
 
+// perFault makes a row one of n faults.
+func (r *Row) perFault(n float64) {
+	if n >= 1 {
+		r.Per, r.Measured, r.Elapsed = int(n), r.total/n, r.all/n
+	}
+}
+
 // tick is the longest that a kernel has between two accounting ticks: HZ=100.
 const tick = 10e6
 

@@ -72,13 +72,28 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 
 // measure repeats all workloads in turn until the time is over.
 func (s *session) measure(ctx context.Context, begin time.Time) error {
+	sizes := 0
 	for round := 0; round < s.Least || time.Since(begin) < s.Time; round++ {
 		s.Progress(round, time.Since(begin))
-		if err := s.plain(ctx, round); err != nil {
+		if err := s.plain(ctx); err != nil {
 			return err
 		}
-		if err := s.switched(ctx, round); err != nil {
+		switch err := s.switched(ctx, 0); {
+		case err == nil:
+			sizes++
+		case !errors.Is(err, errBusy):
 			return err
+		}
+	}
+	for ; sizes < s.Least; sizes++ {
+		s.Say("single sizes, round " + strconv.Itoa(sizes+1) + ": waiting for the lock on the settings")
+		if err := s.switched(ctx, patience); err != nil {
+			if !errors.Is(err, errBusy) {
+				return err
+			}
+			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on were measured %d times: "+
+				"another program held %s", sizes, lockPath))
+			return nil
 		}
 	}
 	return nil
@@ -94,7 +109,7 @@ func (s *session) now() mm.Policy {
 }
 
 // plain does the workloads that need no setting changed.
-func (s *session) plain(ctx context.Context, round int) error {
+func (s *session) plain(ctx context.Context) error {
 	for i := range s.all {
 		p := s.now()
 		if o := s.all[i].order; o != 0 && p.Effective(o) == mm.Never {
@@ -108,8 +123,9 @@ func (s *session) plain(ctx context.Context, round int) error {
 	return nil
 }
 
-// switched does the others, with their size switched on.
-func (s *session) switched(ctx context.Context, round int) (err error) {
+// switched does the others, with their size switched on. It waits that long
+// for the lock, else the error is errBusy.
+func (s *session) switched(ctx context.Context, wait time.Duration) (err error) {
 	var todo []int
 	var orders []mm.Order
 	p := s.now()
@@ -121,7 +137,10 @@ func (s *session) switched(ctx context.Context, round int) (err error) {
 	if len(todo) == 0 {
 		return nil
 	}
-	a, err := takeSettings(ctx, s.facts.Sizes, orders, func() { s.Say("waiting for another program that changes settings") })
+	a, err := takeSettings(ctx, s.facts.Sizes, orders, wait)
+	if errors.Is(err, errBusy) {
+		return err
+	}
 	if err != nil {
 		for _, i := range todo {
 			s.out[i] = err.Error()

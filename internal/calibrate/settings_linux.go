@@ -36,9 +36,13 @@ type advised struct {
 // patience bounds the wait for another program that changes settings.
 const patience = 60 * time.Second
 
+// errBusy says that another program changes settings.
+var errBusy = errors.New("another program changes settings")
+
 // takeSettings takes the lock and reads what will be changed for the orders.
-// It changes nothing yet; wait is told once if somebody else has the lock.
-func takeSettings(ctx context.Context, s mm.Sizes, orders []mm.Order, wait func()) (*advised, error) {
+// It changes nothing yet. If somebody else has the lock it waits as long as
+// wait says.
+func takeSettings(ctx context.Context, s mm.Sizes, orders []mm.Order, wait time.Duration) (*advised, error) {
 	lock, err := os.OpenFile(lockPath, os.O_RDWR|os.O_CREATE|unix.O_CLOEXEC, 0o644)
 	if err != nil {
 		return nil, err
@@ -64,18 +68,14 @@ func takeSettings(ctx context.Context, s mm.Sizes, orders []mm.Order, wait func(
 	return a, nil
 }
 
-func flock(ctx context.Context, f *os.File, wait func()) error {
-	until := time.Now().Add(patience)
-	for told := false; ; told = true {
+func flock(ctx context.Context, f *os.File, wait time.Duration) error {
+	for until := time.Now().Add(wait); ; {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		if !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}
 		if time.Now().After(until) {
-			return fmt.Errorf("another program has held it for %v", patience)
-		}
-		if !told {
-			wait()
+			return errBusy
 		}
 		select {
 		case <-ctx.Done():

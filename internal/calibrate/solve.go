@@ -1,6 +1,9 @@
 package calibrate
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // system is a weighted least-squares problem with a prior and x >= 0: minimise
 //
@@ -21,16 +24,8 @@ type equation struct {
 	b, weight float64
 }
 
-// The end of the descent: a sweep that moves no column by more than this share
-// of its scale, or so many sweeps.
-const (
-	solved    = 1e-10
-	maxSweeps = 200_000
-)
-
-// solve finds the minimum by coordinate descent. The prior's part makes the
-// problem strictly convex, so that there is one minimum and every sweep comes
-// nearer to it; columns are measured in their scales to keep it well
+// solve finds the minimum. The prior's part makes the problem strictly convex,
+// so that there is one. Columns are measured in their scales to keep it well
 // conditioned.
 func (s *system) solve() []float64 {
 	n := len(s.prior)
@@ -53,27 +48,99 @@ func (s *system) solve() []float64 {
 			}
 		}
 	}
-	y := make([]float64, n)
-	for i := range y {
-		y[i] = s.prior[i] / s.scales[i]
-	}
-	for range maxSweeps {
-		moved := 0.0
-		for i := range y {
-			d := g[i]
-			for j, hij := range h[i] {
-				d -= hij * y[j]
-			}
-			was := y[i]
-			y[i] = max(0, was+d/h[i][i])
-			moved = max(moved, math.Abs(y[i]-was))
-		}
-		if moved < solved {
-			break
-		}
-	}
+	y := nonNegative(h, g)
 	for i := range y {
 		y[i] *= s.scales[i]
+	}
+	return y
+}
+
+// nonNegative minimises y.Hy/2 - g.y over y >= 0 by the active-set method of
+// Lawson and Hanson: columns enter the set of free ones while that lowers the
+// sum, and leave it when they would fall below zero.
+func nonNegative(h [][]float64, g []float64) []float64 {
+	y := make([]float64, len(g))
+	var free []int
+	for {
+		in := steepest(h, g, y, free)
+		if in < 0 {
+			return y
+		}
+		free = append(free, in)
+		for {
+			z := cholesky(h, g, free)
+			step, all := 1.0, true
+			for k, i := range free {
+				if z[k] <= 0 {
+					all = false
+					step = min(step, y[i]/(y[i]-z[k]))
+				}
+			}
+			left := free[:0]
+			for k, i := range free {
+				y[i] += step * (z[k] - y[i])
+				if !all && z[k] <= 0 && y[i] <= 1e-12 {
+					y[i] = 0
+					continue
+				}
+				left = append(left, i)
+			}
+			if free = left; all {
+				break
+			}
+		}
+	}
+}
+
+// steepest is the column at zero whose growth lowers the sum the most, -1 if
+// none does.
+func steepest(h [][]float64, g, y []float64, free []int) int {
+	best, at := 0.0, -1
+	for i := range g {
+		if slices.Contains(free, i) {
+			continue
+		}
+		slope, size := g[i], math.Abs(g[i])
+		for j, v := range y {
+			slope -= h[i][j] * v
+			size += math.Abs(h[i][j] * v)
+		}
+		if slope > best && slope > 1e-9*size {
+			best, at = slope, i
+		}
+	}
+	return at
+}
+
+// cholesky solves H y = g for the free columns, the others being zero.
+func cholesky(h [][]float64, g []float64, free []int) []float64 {
+	n := len(free)
+	l := make([][]float64, n)
+	y := make([]float64, n)
+	for i := range l {
+		l[i] = make([]float64, i+1)
+		for j := range l[i] {
+			v := h[free[i]][free[j]]
+			for k := range j {
+				v -= l[i][k] * l[j][k]
+			}
+			if i == j {
+				l[i][i] = math.Sqrt(v)
+			} else {
+				l[i][j] = v / l[j][j]
+			}
+		}
+		y[i] = g[free[i]]
+		for k := range i {
+			y[i] -= l[i][k] * y[k]
+		}
+		y[i] /= l[i][i]
+	}
+	for i := n - 1; i >= 0; i-- {
+		for k := i + 1; k < n; k++ {
+			y[i] -= l[k][i] * y[k]
+		}
+		y[i] /= l[i][i]
 	}
 	return y
 }

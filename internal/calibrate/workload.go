@@ -45,6 +45,9 @@ func addrOf(r mm.Region) uint64 { return firstAddr + uint64(r)<<32 }
 // not its pages.
 const rounds = 256
 
+// blocks are how many blocks of the PMD's size a workload has of them.
+const blocks = 8
+
 // maker makes the workloads of a base page.
 type maker struct {
 	mm.Sizes
@@ -53,7 +56,7 @@ type maker struct {
 }
 
 func newMaker(s mm.Sizes) maker {
-	return maker{Sizes: s, n: 4 * s.PMD.Pages(), huge: 16 * s.PMD.Pages()}
+	return maker{Sizes: s, n: 4 * s.PMD.Pages(), huge: blocks * s.PMD.Pages()}
 }
 
 func (k *maker) mapping(r mm.Region, n mm.Pages) mm.Op {
@@ -140,12 +143,12 @@ func (k *maker) reads() workload {
 }
 
 func (k *maker) tables() workload {
-	const blocks = 256
-	n := blocks * k.PMD.Pages()
-	return workload{name: "tables", warm: 2 * blocks, steps: []step{
+	const tables = 128
+	n := tables * k.PMD.Pages()
+	return workload{name: "tables", warm: 2 * tables, steps: []step{
 		k.small(regionA, n),
-		{"write fault, table too", []mm.Op{touch(regionA, blocks, int32(k.PMD.Pages()), mm.Write)}, blocks},
-		{"munmap, one page a table", []mm.Op{unmap(regionA, n)}, blocks},
+		{"write fault, table too", []mm.Op{touch(regionA, tables, int32(k.PMD.Pages()), mm.Write)}, tables},
+		{"munmap, one page a table", []mm.Op{unmap(regionA, n)}, tables},
 	}}
 }
 
@@ -165,6 +168,9 @@ const firstAccess = "first access, page present"
 
 // copyFault is the step whose faults copy a page.
 const copyFault = "write fault, copy"
+
+// fileFault is the step of faults on a cached file.
+const fileFault = "fault on a cached file, munmap"
 
 func (k *maker) kernelFaults() workload {
 	n := k.n
@@ -186,12 +192,12 @@ func (k *maker) fileFaults() workload {
 	file.Flags, file.Access = mm.MapFile, mm.Read
 	return workload{name: "file", steps: []step{
 		{ops: []mm.Op{file}},
-		{"fault on a cached file, munmap", []mm.Op{touch(regionA, n/around, int32(around), mm.Read), unmap(regionA, n)}, n / around},
+		{fileFault, []mm.Op{touch(regionA, n/around, int32(around), mm.Read), unmap(regionA, n)}, n / around},
 	}}
 }
 
 func (k *maker) copies() workload {
-	n := k.n
+	n := k.PMD.Pages()
 	fork := op(mm.OpFork, 0, 0, 0, uint64(child))
 	exit := mm.Op{Kind: mm.OpExit, Space: child}
 	return workload{name: "fork", warm: 2 * n, steps: []step{
@@ -272,7 +278,7 @@ func (k *maker) processes() workload {
 // size has blocks of order o in maps of half the PMD's size, each under a
 // table of its own, so that no setting of larger sizes can interfere.
 func (k *maker) size(o mm.Order) workload {
-	const slots = 16
+	const slots = 8
 	per := k.PMD.Pages() / 2
 	var start, faults, rest, end []mm.Op
 	for i := range slots {
@@ -303,21 +309,21 @@ func (k *maker) thp() workload {
 	name := k.Name(k.PMD)
 	return workload{name: "blocks of " + name, order: k.PMD, warm: n, steps: []step{
 		k.blocks(regionA),
-		{"write fault, block of " + name, []mm.Op{touch(regionA, 16, block, mm.Write)}, 16},
+		{"write fault, block of " + name, []mm.Op{touch(regionA, blocks, block, mm.Write)}, blocks},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"mprotect, blocks of " + name, repeat(16, r, w), 32 * 16},
-		{"mremap, blocks of " + name, tables, 32 * 16},
+		{"mprotect, blocks of " + name, repeat(16, r, w), 32 * blocks},
+		{"mremap, blocks of " + name, tables, 32 * blocks},
 		{ops: []mm.Op{fork, exit}},
-		{"write fault, reuse of " + name, []mm.Op{touch(regionA, 16, block, mm.Write)}, 16},
+		{"write fault, reuse of " + name, []mm.Op{touch(regionA, blocks, block, mm.Write)}, blocks},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"munmap, blocks of " + name, []mm.Op{unmap(regionA, n)}, 16},
+		{"munmap, blocks of " + name, []mm.Op{unmap(regionA, n)}, blocks},
 	}}
 }
 
 func (k *maker) splits() workload {
 	n, block := k.huge, k.PMD.Pages()
 	var guard, punch []mm.Op
-	for i := range uint64(16) {
+	for i := range uint64(blocks) {
 		if i%2 == 0 {
 			guard = append(guard, protect(regionA, i*uint64(block)+7, 1, mm.Read))
 		} else {
@@ -327,8 +333,8 @@ func (k *maker) splits() workload {
 	return workload{name: "splits", order: k.PMD, warm: n, steps: []step{
 		k.blocks(regionA),
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"mprotect of a page of a block", guard, 8},
-		{"MADV_DONTNEED of a page of a block", punch, 8},
+		{"mprotect of a page of a block", guard, blocks / 2},
+		{"MADV_DONTNEED of a page of a block", punch, blocks / 2},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
