@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/hugelab/hugelab/hw"
 	"github.com/hugelab/hugelab/mm"
@@ -71,11 +72,11 @@ func fit(rows []Row, preset *hw.Profile, time func(*Row) float64) (x [mm.NumPrim
 
 // round keeps four digits: more would claim what no measurement knows.
 func round(x float64) float64 {
-	if x == 0 {
-		return 0
+	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+	if err != nil {
+		return x
 	}
-	unit := math.Pow(10, math.Floor(math.Log10(x))-3)
-	return math.Round(x/unit) * unit
+	return v
 }
 
 // use decides which rows the fit takes, and adds the faults that forking
