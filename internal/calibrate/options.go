@@ -6,6 +6,7 @@ import "time"
 type Options struct {
 	Time     time.Duration                     // rounds begin until then; 0: DefaultTime
 	Least    int                               // rounds at least; 0: 4
+	Keep     bool                              // change no setting: measure what they allow
 	Progress func(round int, at time.Duration) // nil: nobody listens
 	Say      func(string)                      // nil: nobody listens
 }

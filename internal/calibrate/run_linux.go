@@ -137,6 +137,12 @@ func (s *session) switched(ctx context.Context, wait time.Duration) (err error) 
 	if len(todo) == 0 {
 		return nil
 	}
+	if s.Keep {
+		for _, i := range todo {
+			s.out[i] = "its size is switched off, and no setting was to be changed"
+		}
+		return nil
+	}
 	a, err := takeSettings(ctx, s.facts.Sizes, orders, wait)
 	if errors.Is(err, errBusy) {
 		return err
