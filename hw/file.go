@@ -19,7 +19,9 @@ type file struct {
 	Version int           `yaml:"version"`
 	Name    string        `yaml:"name"`
 	Source  string        `yaml:"source"`
+	Made    *Made         `yaml:"measured,omitempty"`
 	Nanos   yaml.MapSlice `yaml:"nanoseconds"`
+	Elapsed yaml.MapSlice `yaml:"elapsed,omitempty"`
 }
 
 // maxProfile bounds what Load reads; a profile has about three kilobytes.
@@ -45,23 +47,35 @@ func Load(r io.Reader) (*Profile, error) {
 		return nil, fmt.Errorf("machine profile: version %d, want %d; make it again with hugelab calibrate",
 			f.Version, fileVersion)
 	}
-	p := &Profile{Name: f.Name, Source: f.Source}
+	p := &Profile{Name: f.Name, Source: f.Source, Made: f.Made}
+	if err := costs(&p.Nanos, f.Nanos); err != nil {
+		return nil, fmt.Errorf("machine profile: %w", err)
+	}
+	if err := costs(&p.Elapsed, f.Elapsed); err != nil {
+		return nil, fmt.Errorf("machine profile: elapsed: %w", err)
+	}
+	return p, nil
+}
+
+// costs reads costs by the primitives' names.
+func costs(to *[mm.NumPrims]float64, from yaml.MapSlice) error {
 	seen := [mm.NumPrims]bool{}
-	for _, it := range f.Nanos {
+	for _, it := range from {
 		name, _ := it.Key.(string)
 		prim, ok := mm.ParsePrim(name)
 		if !ok {
-			return nil, fmt.Errorf("machine profile: no primitive is called %q; make it again with hugelab calibrate", name)
+			return fmt.Errorf("no primitive is called %q; make it again with hugelab calibrate", name)
 		}
 		if seen[prim] {
-			return nil, fmt.Errorf("machine profile: %s stands there twice", name)
+			return fmt.Errorf("%s stands there twice", name)
 		}
 		seen[prim] = true
-		if p.Nanos[prim], err = number(it.Value); err != nil {
-			return nil, fmt.Errorf("machine profile: %s: %w", name, err)
+		var err error
+		if to[prim], err = number(it.Value); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return p, nil
+	return nil
 }
 
 // number is a cost in nanoseconds as YAML gives it.
@@ -87,9 +101,9 @@ func number(v any) (float64, error) {
 
 // Save writes the profile as YAML, primitives in their order.
 func (p *Profile) Save(w io.Writer) error {
-	f := file{Version: fileVersion, Name: p.Name, Source: p.Source}
-	for i, n := range p.Nanos {
-		f.Nanos = append(f.Nanos, yaml.MapItem{Key: mm.Prim(i).String(), Value: n})
+	f := file{Version: fileVersion, Name: p.Name, Source: p.Source, Made: p.Made, Nanos: byName(&p.Nanos)}
+	if p.Elapsed != ([mm.NumPrims]float64{}) {
+		f.Elapsed = byName(&p.Elapsed)
 	}
 	text, err := yaml.Marshal(f)
 	if err != nil {
@@ -99,4 +113,13 @@ func (p *Profile) Save(w io.Writer) error {
 		return fmt.Errorf("machine profile: %w", err)
 	}
 	return nil
+}
+
+// byName is costs under the primitives' names.
+func byName(from *[mm.NumPrims]float64) yaml.MapSlice {
+	var s yaml.MapSlice
+	for i, n := range from {
+		s = append(s, yaml.MapItem{Key: mm.Prim(i).String(), Value: n})
+	}
+	return s
 }

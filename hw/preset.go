@@ -65,6 +65,7 @@ func presetVM() Profile {
 	n[mm.PrimPTECopy] = 40  // f
 	n[mm.PrimPTEMove] = 25  // k
 	n[mm.PrimPTEProt] = 30  // p
+	n[mm.PrimPTEAllow] = 40 // k: a little more, because the page is looked at too
 	n[mm.PrimPTEReuse] = 80 // k: entry write, one flush on this processor
 	n[mm.PrimZeroMap] = 40
 	n[mm.PrimPMDSet] = 60

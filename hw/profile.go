@@ -5,8 +5,36 @@ import "github.com/hugelab/hugelab/mm"
 // Profile is a machine's cost of each primitive of mm.Work.
 type Profile struct {
 	Name   string
-	Source string // where the numbers come from: a preset, or measured by calibrate on a kernel and date
-	Nanos  [mm.NumPrims]float64
+	Source string               // where the numbers come from: a preset, or measured by calibrate on a kernel and date
+	Nanos  [mm.NumPrims]float64 // of kernel time: what the kernel accounts as system time
+
+	// Elapsed is processor time, in the kernel or not. A hypervisor that keeps
+	// shadow page tables works on every new entry while the guest accounts
+	// user time. Nothing but zeros means not measured.
+	Elapsed [mm.NumPrims]float64
+
+	Made *Made // how it was measured; nil for a preset
+}
+
+// Made is how a profile was measured.
+type Made struct {
+	Kernel   string    `yaml:"kernel"`
+	CPU      string    `yaml:"cpu"`
+	Date     string    `yaml:"date"`
+	Runs     int       `yaml:"runs"`              // repetitions of each workload
+	Spread   float64   `yaml:"spread"`            // of the rows' repetitions, their median
+	Residual float64   `yaml:"residual"`          // of the fit, the rows' median without sign
+	Guessed  []string  `yaml:"guessed,omitempty"` // primitives that were not measured: the preset's, scaled
+	Rows     []MadeRow `yaml:"rows"`
+}
+
+// MadeRow is one measurement, in nanoseconds a page, fault or call.
+type MadeRow struct {
+	Name     string  `yaml:"name"`
+	Measured float64 `yaml:"measured"`
+	Fitted   float64 `yaml:"fitted"`
+	Elapsed  float64 `yaml:"elapsed"`
+	Spread   float64 `yaml:"spread"`
 }
 
 // Price is what w costs on this machine.

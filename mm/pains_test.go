@@ -164,7 +164,7 @@ func TestP04AdviceOutlivesAllocation(t *testing.T) {
 	s := newScript(t, "6.18", "enabled=madvise,2m=inherit", nil)
 	s.mapAnon(1, base, 64*mib)
 	s.do(mm.Op{Kind: mm.OpAdvise, Region: 1, Page: 28 * mib / page, N: 8 * mib / page, Arg: uint64(mm.AdviseHugePage)})
-	if n := len(s.m.VMAs(mainSpace)); n != 3 {
+	if n := len(s.m.VMAs(mainSpace, nil)); n != 3 {
 		t.Errorf("%d VMAs, want 3", n)
 	}
 	s.do(mm.Op{Kind: mm.OpAdvise, Region: 1, Page: 28 * mib / page, N: 8 * mib / page, Arg: uint64(mm.AdviseDontNeed)})

@@ -28,8 +28,9 @@ func (m *Machine) protectRange(c *Current, v *vma, from, to VA) {
 			i := m.pageIndex(a)
 			for last := i + int((next-a)>>m.pageShift); i < last; i++ {
 				if t[i]&ePresent != 0 {
-					t[i] = m.protect(v, t[i])
-					c.Work[PrimPTEProt]++
+					was := t[i]
+					t[i] = m.protect(v, was)
+					c.Work[protPrim(was, t[i])]++
 					any = true
 				}
 			}
@@ -39,6 +40,14 @@ func (m *Machine) protectRange(c *Current, v *vma, from, to VA) {
 	if any {
 		c.Work[PrimFlush]++
 	}
+}
+
+// protPrim is what changing a PTE so counts as.
+func protPrim(was, is uint64) Prim {
+	if is&^was&eWrite != 0 {
+		return PrimPTEAllow
+	}
+	return PrimPTEProt
 }
 
 // protect is a present entry under the VMA's new protection.

@@ -64,3 +64,12 @@ func (m *Machine) VMAs(s Space, all []VMAInfo) []VMAInfo {
 	}
 	return all
 }
+
+// RSS is the anonymous pages that a space maps, zero pages excluded (RssAnon of
+// /proc/PID/status); 0 for a space that does not exist.
+func (m *Machine) RSS(s Space) Pages {
+	if sp := m.spaceOf(s); sp != nil {
+		return sp.rssAnon
+	}
+	return 0
+}

@@ -26,7 +26,8 @@ const (
 	PrimPTEZap   // PTEs cleared by unmapping
 	PrimPTECopy  // PTEs copied by fork
 	PrimPTEMove  // PTEs moved by mremap
-	PrimPTEProt  // PTEs whose protection changed
+	PrimPTEProt  // PTEs whose protection changed, but for those of the next
+	PrimPTEAllow // PTEs that mprotect made writable, each looked at for whether it may be
 	PrimPTEReuse // write faults that made a present PTE writable again
 	PrimZeroMap  // zero-page PTEs written
 	PrimPMDSet   // PMD leaves written

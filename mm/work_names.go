@@ -11,7 +11,7 @@ var primNames = [NumPrims]string{
 	PrimCopyCOW: "copy_cow", PrimCopyCollapse: "copy_collapse",
 
 	PrimPTESet: "pte_set", PrimPTEZap: "pte_zap", PrimPTECopy: "pte_copy", PrimPTEMove: "pte_move",
-	PrimPTEProt: "pte_prot", PrimPTEReuse: "pte_reuse", PrimZeroMap: "zero_map",
+	PrimPTEProt: "pte_prot", PrimPTEAllow: "pte_allow", PrimPTEReuse: "pte_reuse", PrimZeroMap: "zero_map",
 	PrimPMDSet: "pmd_set", PrimPMDZap: "pmd_zap", PrimPMDCopy: "pmd_copy", PrimPMDMove: "pmd_move",
 	PrimPMDProt: "pmd_prot", PrimPMDReuse: "pmd_reuse", PrimPMDSplit: "pmd_split",
 	PrimTableAlloc: "table_alloc", PrimTableFree: "table_free",

@@ -13,6 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
 
+	"github.com/hugelab/hugelab/internal/calibrate"
 	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/internal/probe"
 	"github.com/hugelab/hugelab/internal/record"
@@ -21,6 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	kernel.Guardian()
 	record.Stub()
+	calibrate.Helper()
 	testscript.Main(m, map[string]func(){"hugelab": main})
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -174,11 +173,10 @@ func (f *predictFlags) loadProfile() (*hw.Profile, error) {
 	}
 	path := f.profile
 	if path == "" {
-		dir, err := os.UserConfigDir()
-		if err != nil {
+		var err error
+		if path, err = machineProfile(); err != nil {
 			return nil, nil
 		}
-		path = filepath.Join(dir, "hugelab", "machine.yaml")
 		if _, err := os.Stat(path); err != nil {
 			return nil, nil
 		}

@@ -1,0 +1,178 @@
+package calibrate
+
+import (
+	"encoding/binary"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hugelab/hugelab/mm"
+)
+
+// reading is all clocks at once. The thread's processor time is read last
+// before a step and first after it.
+type reading struct {
+	wall, cpu    int64
+	self, childs unix.Rusage
+}
+
+const rusageThread = 1
+
+func clock(id uintptr) int64 {
+	var t unix.Timespec
+	call(unix.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&t)), 0, 0, 0)
+	return t.Nano()
+}
+
+func (r *reading) usage() {
+	who := unix.RUSAGE_CHILDREN
+	call(unix.SYS_GETRUSAGE, uintptr(who), uintptr(unsafe.Pointer(&r.childs)), 0, 0, 0)
+	call(unix.SYS_GETRUSAGE, rusageThread, uintptr(unsafe.Pointer(&r.self)), 0, 0, 0)
+}
+
+func (r *reading) before() {
+	r.usage()
+	r.wall = clock(unix.CLOCK_MONOTONIC)
+	r.cpu = clock(unix.CLOCK_THREAD_CPUTIME_ID)
+}
+
+func (r *reading) after() {
+	r.cpu = clock(unix.CLOCK_THREAD_CPUTIME_ID)
+	r.wall = clock(unix.CLOCK_MONOTONIC)
+	r.usage()
+}
+
+// since is what passed between two readings.
+func (r *reading) since(a *reading) sample {
+	childUser := r.childs.Utime.Nano() - a.childs.Utime.Nano()
+	childSystem := r.childs.Stime.Nano() - a.childs.Stime.Nano()
+	return sample{
+		CPU:    r.cpu - a.cpu + childUser + childSystem,
+		Wall:   r.wall - a.wall,
+		System: r.self.Stime.Nano() - a.self.Stime.Nano() + childSystem,
+		User:   r.self.Utime.Nano() - a.self.Utime.Nano() + childUser,
+		Faults: int64(r.self.Minflt-a.self.Minflt) + int64(r.childs.Minflt-a.childs.Minflt),
+	}
+}
+
+// time executes a step between two readings.
+func (w *world) time(s *step, sampled bool) (sample, error) {
+	var a, b reading
+	a.usage() // so that no page of the readings themselves is new
+	b.usage()
+	if sampled {
+		w.sampler.start()
+	}
+	a.before()
+	err := w.exec(s.ops)
+	b.after()
+	x := b.since(&a)
+	if sampled {
+		x.Sampled = true
+		x.InKern, x.InUser = w.sampler.stop()
+	}
+	return x, err
+}
+
+// emptyStep is what timing nothing shows, in nanoseconds: the median of many.
+func (w *world) emptyStep() int64 {
+	var all []int64
+	for range 101 {
+		x, _ := w.time(&step{}, false)
+		all = append(all, x.CPU)
+	}
+	slices.Sort(all)
+	return all[len(all)/2]
+}
+
+// warmUp uses and gives back the pages that a workload will need, and tells
+// what one took in nanoseconds: memory that a hypervisor has not backed is
+// backed now, outside what is timed. A workload of blocks runs whole once more,
+// because only blocks of its own size come from where its own will come from.
+func (w *world) warmUp(l *workload, rep int) (float64, error) {
+	if l.order != 0 && rep == 0 {
+		for i := range l.steps {
+			if err := w.exec(l.steps[i].ops); err != nil {
+				return 0, err
+			}
+		}
+	}
+	k := maker{Sizes: w.sizes}
+	adv := mm.AdviseNoHugePage
+	if l.order == w.sizes.PMD {
+		adv = mm.AdviseHugePage
+	}
+	ops := []mm.Op{k.mapping(regionA, l.warm), advise(regionA, l.warm, adv)}
+	if err := w.exec(ops); err != nil {
+		return 0, err
+	}
+	x, err := w.time(&step{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, l.warm, 0)}}, false)
+	if err != nil {
+		return 0, err
+	}
+	return float64(x.Wall) / float64(l.warm), w.exec([]mm.Op{unmap(regionA, l.warm)})
+}
+
+// sampler asks perf where the processor is, by a timer.
+type sampler struct {
+	fd   int
+	ring []byte
+}
+
+const (
+	samplePeriod = 50_000 // ns of processor time between two samples
+	ringPages    = 64     // a power of two
+)
+
+// startSampler opens perf's processor-time event for this thread, stopped.
+func (w *world) startSampler() error {
+	attr := unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: samplePeriod,
+		Sample_type: unix.PERF_SAMPLE_IP, Bits: unix.PerfBitDisabled,
+	}
+	attr.Size = uint32(unsafe.Sizeof(attr))
+	fd, err := unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
+	if err != nil {
+		return err
+	}
+	ring, err := unix.Mmap(fd, 0, (1+ringPages)*int(w.page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		unix.Close(fd)
+		return err
+	}
+	w.sampler = &sampler{fd, ring}
+	return nil
+}
+
+func (s *sampler) start() { call(unix.SYS_IOCTL, uintptr(s.fd), unix.PERF_EVENT_IOC_ENABLE, 0, 0, 0) }
+
+// stop tells how many samples found kernel and user mode since start.
+func (s *sampler) stop() (kernel, user int64) {
+	call(unix.SYS_IOCTL, uintptr(s.fd), unix.PERF_EVENT_IOC_DISABLE, 0, 0, 0)
+	page := (*unix.PerfEventMmapPage)(unsafe.Pointer(&s.ring[0]))
+	data := s.ring[len(s.ring)-len(s.ring)*ringPages/(1+ringPages):]
+	head, tail := atomic.LoadUint64(&page.Data_head), page.Data_tail
+	mask := uint64(len(data) - 1)
+	for tail < head {
+		// Records are whole multiples of eight bytes, so a header never wraps.
+		at := data[tail&mask:]
+		kind, misc := binary.NativeEndian.Uint32(at), binary.NativeEndian.Uint16(at[4:])
+		if kind == unix.PERF_RECORD_SAMPLE {
+			switch misc & unix.PERF_RECORD_MISC_CPUMODE_MASK {
+			case unix.PERF_RECORD_MISC_KERNEL:
+				kernel++
+			case unix.PERF_RECORD_MISC_USER:
+				user++
+			}
+		}
+		size := binary.NativeEndian.Uint16(at[6:])
+		if size == 0 {
+			break
+		}
+		tail += uint64(size)
+	}
+	atomic.StoreUint64(&page.Data_tail, head)
+	return kernel, user
+}

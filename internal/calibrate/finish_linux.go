@@ -1,0 +1,130 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hugelab/hugelab/hw"
+	"github.com/hugelab/hugelab/mm"
+)
+
+// result fits a profile to what was measured.
+func (s *session) result() (*Result, error) {
+	r := &Result{Kernel: s.facts.Release, CPU: cpuModel(), Nanos: map[string]float64{}, Elapsed: map[string]float64{}}
+	var counts []counted
+	var warm []float64
+	for i := range s.all {
+		w, g := &s.all[i], &s.got[i]
+		if s.out[i] != "" {
+			s.notes = append(s.notes, fmt.Sprintf("%s: not measured: %s", w.name, s.out[i]))
+		}
+		if g.Steps == nil {
+			continue
+		}
+		warm = append(warm, g.Warm...)
+		c, err := count(w, s.config(s.policy[i]), s.hello.Ballast)
+		if err != nil {
+			return nil, err
+		}
+		for j := range w.steps {
+			if w.steps[j].name != "" {
+				r.Rows = append(r.Rows, rowOf(w.name, &w.steps[j], g.Steps[j], s.hello.Clock, &c[j]))
+				counts = append(counts, c[j])
+			}
+		}
+	}
+	use(r.Rows, counts)
+	preset, _ := hw.Preset("vm")
+	var guessed []mm.Prim
+	r.Profile.Nanos, guessed = fit(r.Rows, &preset, func(r *Row) float64 { return r.total })
+	r.Profile.Elapsed, _ = fit(r.Rows, &preset, func(r *Row) float64 { return r.all })
+	for _, p := range guessed {
+		r.Guessed = append(r.Guessed, p.String())
+	}
+	r.Memory = memoryOf(warm)
+	s.judge(r)
+	return r, nil
+}
+
+// config is a model machine like this one.
+func (s *session) config(p mm.Policy) mm.Config {
+	mem := max(s.facts.MemTotal, 1<<30)
+	return mm.Config{Nodes: []mm.Node{{Mem: mem}}, CPUs: max(s.facts.CPUs, 1), BasePage: mm.Bytes(os.Getpagesize()),
+		Rules: s.rules, Policy: p}
+}
+
+func memoryOf(warm []float64) Memory {
+	var m Memory
+	if len(warm) > 1 {
+		m.First = warm[0]
+		rest := append([]float64(nil), warm[1:]...)
+		m.Median = quantile(rest, 0.5)
+		m.Worst = rest[len(rest)-1]
+	}
+	return m
+}
+
+// judge fills in what the profile makes of the rows, and what is to be said.
+func (s *session) judge(r *Result) {
+	var spreads, residuals []float64
+	for i := range r.Rows {
+		row := &r.Rows[i]
+		row.Fitted = float64(r.Profile.PriceSum(&row.work)) / float64(row.Per)
+		if !row.any() {
+			row.Fitted = 0
+			continue
+		}
+		row.Residual = row.Fitted/row.Measured - 1
+		if !row.Used {
+			s.notes = append(s.notes, fmt.Sprintf("%s: left out: %+.0f faults against the model's", row.Name, row.Extra))
+			continue
+		}
+		spreads, residuals = append(spreads, row.Spread), append(residuals, math.Abs(row.Residual))
+	}
+	r.Spread, r.Residual = quantile(spreads, 0.5), quantile(residuals, 0.5)
+	for p, n := range r.Profile.Nanos {
+		r.Nanos[mm.Prim(p).String()] = n
+		r.Elapsed[mm.Prim(p).String()] = r.Profile.Elapsed[p]
+	}
+	if s.hello.Sampler != "" {
+		s.notes = append(s.notes, "perf may not sample here ("+s.hello.Sampler+
+			"): kernel and user time are told apart by the kernel's ticks, less exactly")
+	}
+	if r.Memory.Late() {
+		s.notes = append(s.notes, fmt.Sprintf("memory was not backed at first use: %.0f ns a page, %.0f ns later; "+
+			"times are those of backed memory", r.Memory.First, r.Memory.Median))
+	}
+	r.Notes = s.notes
+	now := time.Now().UTC().Format("2006-01-02")
+	n := 0
+	for i := range r.Rows {
+		n = max(n, r.Rows[i].N)
+	}
+	r.Profile.Name = "machine"
+	r.Profile.Source = fmt.Sprintf("measured on Linux %s, %s", r.Kernel, now)
+	r.Profile.Made = &hw.Made{Kernel: r.Kernel, CPU: r.CPU, Date: now, Runs: n, Spread: r.Spread, Residual: r.Residual}
+	for i := range r.Rows {
+		x := &r.Rows[i]
+		r.Profile.Made.Rows = append(r.Profile.Made.Rows, hw.MadeRow{Name: x.Name, Measured: round(x.Measured),
+			Elapsed: round(x.Elapsed), Fitted: round(x.Fitted), Spread: round(x.Spread)})
+	}
+	for _, g := range r.Guessed {
+		r.Profile.Made.Guessed = append(r.Profile.Made.Guessed, g)
+	}
+}
+
+func cpuModel() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}

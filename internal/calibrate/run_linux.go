@@ -1,0 +1,264 @@
+package calibrate
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hugelab/hugelab/internal/kernel"
+	"github.com/hugelab/hugelab/internal/kstat"
+	"github.com/hugelab/hugelab/mm"
+)
+
+// session is one calibration under way.
+type session struct {
+	Options
+	rules  mm.Rules
+	facts  kernel.Facts
+	all    []workload
+	policy []mm.Policy // under which each workload ran
+	got    []answer    // of each workload
+	out    map[int]string
+	notes  []string
+	hello  hello
+	helper *helper
+}
+
+// Run calibrates. It changes the settings of single huge-page sizes, for
+// advised memory only, for about a second at a time, and puts them back.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	begin := time.Now()
+	s := &session{Options: o.withDefaults(), facts: kernel.LiveFacts(), out: map[int]string{}}
+	var err error
+	if s.rules, err = mm.RulesFor(s.facts.Release); err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	s.rules.NoZeroPage = kernel.NoZeroPage()
+	k := newMaker(s.facts.Sizes)
+	if s.facts.Sizes.Base == 0 {
+		k = newMaker(mm.Sizes{Base: mm.Bytes(os.Getpagesize())})
+	}
+	s.all = k.all()
+	s.got, s.policy = make([]answer, len(s.all)), make([]mm.Policy, len(s.all))
+	if s.helper, err = startHelper(ctx); err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	defer s.helper.stop()
+	if err := s.helper.receive(&s.hello); err != nil {
+		return nil, fmt.Errorf("calibrate: helper: %w", err)
+	}
+	if s.hello.Err != "" {
+		return nil, fmt.Errorf("calibrate: helper: %s", s.hello.Err)
+	}
+	if err := s.measure(ctx, begin); err != nil {
+		return nil, fmt.Errorf("calibrate: %w", err)
+	}
+	r, err := s.result()
+	if err != nil {
+		return nil, err
+	}
+	r.Seconds = time.Since(begin).Seconds()
+	return r, nil
+}
+
+// measure repeats all workloads in turn until the time is over.
+func (s *session) measure(ctx context.Context, begin time.Time) error {
+	sizes := 0
+	for round := 0; round < s.Least || time.Since(begin) < s.Time; round++ {
+		s.Progress(round, time.Since(begin))
+		if err := s.plain(ctx); err != nil {
+			return err
+		}
+		switch err := s.switched(ctx, 0); {
+		case err == nil:
+			sizes++
+		case !errors.Is(err, errBusy):
+			return err
+		}
+	}
+	for ; sizes < s.Least; sizes++ {
+		s.Say("single sizes, round " + strconv.Itoa(sizes+1) + ": waiting for the lock on the settings")
+		if err := s.switched(ctx, patience); err != nil {
+			if !errors.Is(err, errBusy) {
+				return err
+			}
+			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on were measured %d times: "+
+				"another program held %s", sizes, lockPath))
+			return nil
+		}
+	}
+	return nil
+}
+
+// now is the policy of this moment. A kernel without huge pages has none.
+func (s *session) now() mm.Policy {
+	p, err := kstat.ReadPolicy(kernel.LiveTree().FS, s.facts.Sizes)
+	if err != nil {
+		return mm.NeverPolicy(s.facts.Sizes)
+	}
+	return p
+}
+
+// plain does the workloads that need no setting changed.
+func (s *session) plain(ctx context.Context) error {
+	for i := range s.all {
+		p := s.now()
+		if o := s.all[i].order; o != 0 && p.Effective(o) == mm.Never {
+			continue
+		}
+		s.policy[i] = p
+		if err := s.order(ctx, i, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// switched does the others, with their size switched on. It waits that long
+// for the lock, else the error is errBusy.
+func (s *session) switched(ctx context.Context, wait time.Duration) (err error) {
+	var todo []int
+	var orders []mm.Order
+	p := s.now()
+	for i := range s.all {
+		if o := s.all[i].order; o != 0 && s.out[i] == "" && p.Effective(o) == mm.Never {
+			todo, orders = append(todo, i), append(orders, o)
+		}
+	}
+	if len(todo) == 0 {
+		return nil
+	}
+	if s.Keep {
+		for _, i := range todo {
+			s.out[i] = "its size is switched off, and no setting was to be changed"
+		}
+		return nil
+	}
+	a, err := takeSettings(ctx, s.facts.Sizes, orders, wait)
+	if errors.Is(err, errBusy) {
+		return err
+	}
+	if err != nil {
+		for _, i := range todo {
+			s.out[i] = err.Error()
+		}
+		return ctx.Err()
+	}
+	defer func() { err = errors.Join(err, a.undo()) }()
+	for _, i := range todo {
+		if err := a.only(s.all[i].order); err != nil {
+			s.out[i] = err.Error()
+			continue
+		}
+		s.policy[i] = s.now()
+		if err := s.order(ctx, i, a.old); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// order has the helper do a workload, timed and sampled in turn.
+func (s *session) order(ctx context.Context, i int, undo map[string]string) error {
+	if s.out[i] != "" {
+		return nil
+	}
+	times := 1
+	if s.hello.Sampler == "" {
+		times = 2
+	}
+	var a answer
+	if err := s.helper.ask(order{s.all[i].name, times, undo}, &a); err != nil {
+		return errors.Join(ctx.Err(), err)
+	}
+	if a.Err != "" {
+		s.out[i] = a.Err
+		return nil
+	}
+	g := &s.got[i]
+	g.Warm = append(g.Warm, a.Warm...)
+	if g.Steps == nil {
+		g.Steps = make([][]sample, len(a.Steps))
+	}
+	for j := range a.Steps {
+		g.Steps[j] = append(g.Steps[j], a.Steps[j]...)
+	}
+	return ctx.Err()
+}
+
+// helper is the process that executes workloads.
+type helper struct {
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	enc *json.Encoder
+	dec *json.Decoder
+}
+
+func startHelper(ctx context.Context) (*helper, error) {
+	cpu, err := processor()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
+	cmd.Args = []string{pinName, strconv.Itoa(cpu)}
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return &helper{cmd, in, json.NewEncoder(in), json.NewDecoder(bufio.NewReader(out))}, nil
+}
+
+// processor is the last one that this process may run on: interrupts prefer
+// the first.
+func processor() (int, error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return 0, fmt.Errorf("processors: %w", err)
+	}
+	for cpu := len(set)*64 - 1; cpu >= 0; cpu-- {
+		if set.IsSet(cpu) {
+			return cpu, nil
+		}
+	}
+	return 0, errors.New("processors: none allowed")
+}
+
+func (h *helper) receive(v any) error {
+	err := h.dec.Decode(v)
+	if errors.Is(err, io.EOF) {
+		err = errors.New("it ended early")
+	}
+	return err
+}
+
+func (h *helper) ask(o order, a *answer) error {
+	if err := h.enc.Encode(o); err != nil {
+		return fmt.Errorf("helper: %w", err)
+	}
+	if err := h.receive(a); err != nil {
+		return fmt.Errorf("helper: %w", err)
+	}
+	return nil
+}
+
+func (h *helper) stop() {
+	h.in.Close()
+	h.cmd.Wait()
+}
