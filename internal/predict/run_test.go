@@ -108,7 +108,7 @@ func program(t *testing.T) func() (io.ReadCloser, error) {
 	return s.done(trace.Footer{Faults: mapLen >> 12, Wall: 20e6, User: 10e6, System: 8e6})
 }
 
-func input(t *testing.T, open func() (io.ReadCloser, error), specs ...string) Input {
+func input(t testing.TB, open func() (io.ReadCloser, error), specs ...string) Input {
 	t.Helper()
 	now, r, s := fixture(t, "6.18", 4096)
 	rows, err := ParsePolicies(specs, now, now, r, s)
