@@ -192,7 +192,7 @@ func (m *Machine) advisePopulate(c *Current, sp *space, from, to VA, write bool)
 			return EINVAL
 		}
 		if v.flags&need == 0 {
-			return EFAULT
+			return EINVAL // EFAULT is for guard regions and the like
 		}
 		end := min(v.end, to)
 		if v.anonymous() {

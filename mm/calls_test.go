@@ -229,7 +229,7 @@ func TestAdviceErrors(t *testing.T) {
 		{"drop locked", locked, AdviseDontNeed, EINVAL},
 		{"drop locked, meant", locked, AdviseDontNeedLocked, OK},
 		{"guard locked", locked, AdviseGuardInstall, EINVAL},
-		{"populate read-only", Op{Kind: OpMap, Region: 1, N: 1, Access: Read}, AdvisePopulateWrite, EFAULT},
+		{"populate read-only", Op{Kind: OpMap, Region: 1, N: 1, Access: Read}, AdvisePopulateWrite, EINVAL},
 		{"remove private", anon(1, page), AdviseRemove, EINVAL},
 		{"hint a special map", special, AdviseHugePage, OK},
 	} {

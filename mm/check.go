@@ -210,7 +210,6 @@ func (ck *checker) frames() error {
 				if ck.maps[pfn] > 0 || ck.tables[pfn] {
 					err = fmt.Errorf("in use but marked free")
 				}
-				continue
 			case fr.flags&frameTable != 0:
 				ck.owned++
 				if !ck.tables[pfn] {

@@ -186,8 +186,11 @@ func (m *Machine) collapse(c *Current, v *vma, from, to VA) Errno {
 	start, end := (from+size-1)&^(size-1), to&^(size-1)
 	last := scanSucceed
 	huge, want := 0, 0
-	if end > start {
+	switch {
+	case end > start:
 		want = int((end - start) / size)
+	case end < start: // inside one block; where both round to one boundary nothing was asked
+		return EINVAL
 	}
 	for a := start; a < end; a += size {
 		res, _ := m.scanPMD(c, v, a, scanner{gfp: buddy.DirectReclaim})

@@ -12,6 +12,10 @@ type Config struct {
 	Seed     uint64
 	ByRegion bool // keep RegionUsage
 
+	// StopAtOOM makes Exec return ErrOOM after the operation of which a fault
+	// found no memory, where Linux would kill the program.
+	StopAtOOM bool
+
 	// AsRecorded places every mapping at the address its operation carries.
 	// Otherwise maps present at exec keep their recorded addresses, moved by
 	// Shift, and the kernel's own placement decides about all later ones.

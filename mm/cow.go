@@ -90,7 +90,7 @@ func (m *Machine) beginReadOnlyPMD(c *Current, f *Fault) Outcome {
 	f.order = 0
 	if f.old&eZero != 0 {
 		m.prepareAnon(c, v)
-		if v.flags&vmUffd == 0 && m.beginTHP(c, f) {
+		if m.rules.UpgradeZeroPMD && v.flags&vmUffd == 0 && m.beginTHP(c, f) {
 			f.kind = faultUpgradePMD
 			return Pending
 		}

@@ -1,6 +1,12 @@
 package mm
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrOOM is what Exec returns where Config.StopAtOOM ends it.
+var ErrOOM = errors.New("out of memory")
 
 // execState is what Exec keeps between calls.
 type execState struct {
@@ -69,6 +75,9 @@ func (m *Machine) Exec(ops []Op, out []Result) (n int, err error) {
 			res.Faults = uint32(min(faults, 1<<32-1))
 			if m.cfg.ByRegion {
 				m.region(op.Region).Faults += faults
+			}
+			if m.Usage.OOM != 0 && m.cfg.StopAtOOM {
+				return i + 1, ErrOOM
 			}
 		}
 	}

@@ -59,6 +59,9 @@ func (m *Machine) Touch(c *Current, s Space, a VA, acc Access) Outcome {
 
 // touch is Touch on a known space.
 func (m *Machine) touch(c *Current, sp *space, a VA, acc Access) Outcome {
+	if out, ok := m.quick(c, sp, a, acc); ok {
+		return out
+	}
 	f := &m.pages.scratch
 	f.Addr, f.Access, f.soft = a, acc, false
 	return m.fault(c, sp, f)

@@ -31,6 +31,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.PTReclaim }},
 	{"GuardRegions", 6, 13, "662df3e5c376", "has MADV_GUARD_INSTALL",
 		func(r *Rules) *bool { return &r.GuardRegions }},
+	{"UpgradeZeroPMD", 6, 13, "", "makes a huge page of the huge zero page on a write",
+		func(r *Rules) *bool { return &r.UpgradeZeroPMD }},
 	{"ShrinkUnderused", 6, 12, "dafff3f4c850", "splits underused huge pages under memory pressure",
 		func(r *Rules) *bool { return &r.ShrinkUnderused }},
 	{"FastDeferred", 6, 12, "dafff3f4c850", "queues each new huge page to be tested for underuse",

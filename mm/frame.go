@@ -49,6 +49,14 @@ func (p *pageState) ensureFrames(pfn PFN, o Order) {
 	}
 }
 
+// freshFrame is frame of a page just allocated, whose slab may not exist yet.
+func (p *pageState) freshFrame(pfn PFN) *frame {
+	if p.slabs[pfn>>slabShift] == nil {
+		p.ensureFrames(pfn, 0)
+	}
+	return p.frame(pfn)
+}
+
 // clearFrames forgets a block that goes back to the allocator.
 func (p *pageState) clearFrames(pfn PFN, o Order) {
 	for i := PFN(0); i < PFN(o.Pages()); {

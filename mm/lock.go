@@ -42,7 +42,21 @@ func (m *Machine) opLock(c *Current, sp *space, op *Op, from VA) Errno {
 		return ENOMEM
 	}
 	if lock == vmLocked {
-		m.populateAll(c, sp, from, to)
+		return m.populateLocked(c, sp, from, to)
+	}
+	return OK
+}
+
+// populateLocked is populateAll for mlock: the first refusal ends it, under
+// another name. Linux: mm/mlock.c:__mlock_posix_error_return (v6.18).
+func (m *Machine) populateLocked(c *Current, sp *space, from, to VA) Errno {
+	for v := sp.find(from); v != nil && v.start < to; v = v.next() {
+		switch m.populateVMA(c, v, max(from, v.start), min(to, v.end)) {
+		case EFAULT:
+			return ENOMEM
+		case ENOMEM:
+			return EAGAIN
+		}
 	}
 	return OK
 }

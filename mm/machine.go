@@ -21,6 +21,7 @@ type pageState struct {
 	scratch   Fault // of touch
 	softly    Fault // of populate, which a fault may call
 	untouched bool  // the access at hand is the kernel's own (populate)
+	noQuick   bool  // tests: every access takes the long way
 
 	decayed    Nanos   // until when the per-CPU lists were let shrink
 	background WorkSum // khugepaged's work

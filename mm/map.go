@@ -216,14 +216,24 @@ func (m *Machine) newMapping(c *Current, sp *space, start, end VA, flags vmFlags
 	return v
 }
 
-// populateAll faults in what [from, to) maps, as MAP_POPULATE and mlock do:
-// refusals are ignored. Linux: mm/gup.c:__mm_populate (v6.18).
+// populateAll faults in what [from, to) maps, as MAP_POPULATE does: a mapping
+// that refuses is left for the next. Linux: mm/gup.c:__mm_populate (v6.18).
 func (m *Machine) populateAll(c *Current, sp *space, from, to VA) {
 	for v := sp.find(from); v != nil && v.start < to; v = v.next() {
-		if v.anonymous() && v.flags&vmAccess != 0 && v.flags&vmLockMask != vmLockMask {
-			m.populate(c, v, max(from, v.start), min(to, v.end), v.flags&vmWrite != 0)
-		}
+		m.populateVMA(c, v, max(from, v.start), min(to, v.end))
 	}
+}
+
+// populateVMA faults in a part of v as its protection asks; memory that no
+// access may reach refuses it.
+func (m *Machine) populateVMA(c *Current, v *vma, from, to VA) Errno {
+	switch {
+	case !v.anonymous() || v.flags&vmLockMask == vmLockMask:
+		return OK
+	case v.flags&vmAccess == 0:
+		return EFAULT
+	}
+	return m.populate(c, v, from, to, v.flags&vmWrite != 0)
 }
 
 // wants says whether the hypothetical program advises a fresh mapping.

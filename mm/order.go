@@ -24,6 +24,7 @@ func (m *Machine) SetPolicy(p Policy) {
 			m.ordersInherit |= 1 << o
 		}
 	}
+	m.ordersSmall = (m.ordersAlways|m.ordersMadvise|m.ordersInherit)&^m.pmdBit() != 0
 	m.alloc.SetTHP(m.khugepagedOn())
 	m.khugepagedPolicy()
 }

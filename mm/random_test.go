@@ -15,11 +15,56 @@ func TestRandom(t *testing.T) {
 	randomRun(t, 1001, Config{BasePage: 65536})
 }
 
-func randomRun(t *testing.T, seed uint64, cfg Config) {
+// seen is what a machine shows after a step.
+type seen struct {
+	usage    Usage
+	counters Counters
+	work     Work
+	worst    [NumOrders]Work
+	frames   uint64
+}
+
+// TestQuickChangesNothing holds what quick leaves behind to what the long way
+// leaves, after each of many random steps.
+func TestQuickChangesNothing(t *testing.T) {
+	for seed := range uint64(20) {
+		long := randomRun(t, seed, Config{BasePage: 4096, ByRegion: true}, func(r *rig) { r.m.pages.noQuick = true })
+		short := randomRun(t, seed, Config{BasePage: 4096, ByRegion: true})
+		for i := range long {
+			if long[i] != short[i] {
+				t.Fatalf("seed %d step %d: the long way\n%+v\nquick\n%+v", seed, i, long[i], short[i])
+			}
+		}
+	}
+}
+
+// see sums all frames up, so that a bit that differs anywhere shows.
+func (r *rig) see() seen {
+	s := seen{usage: r.m.Usage, counters: r.m.Counters, work: r.c.Work, worst: *r.m.WorstFaults()}
+	for i, slab := range r.m.pages.slabs {
+		if slab == nil {
+			continue
+		}
+		for k := range slab {
+			f := &slab[k]
+			s.frames = s.frames*0x9e3779b97f4a7c15 + uint64(i)<<32 + uint64(k)
+			s.frames = s.frames*0x9e3779b97f4a7c15 + uint64(f.flags)<<56 + uint64(f.order)<<48 + f.index()
+			s.frames = s.frames*0x9e3779b97f4a7c15 + uint64(f.maps)<<32 + uint64(f.ref)
+		}
+	}
+	r.m.Regions(func(n Region, u RegionUsage) {
+		s.frames = s.frames*31 + uint64(n) + u.Faults<<40 + uint64(u.Allocated)<<20 + uint64(u.Touched)
+	})
+	return s
+}
+
+// randomRun returns what the machine showed after each step if cfg counts by
+// region.
+func randomRun(t *testing.T, seed uint64, cfg Config, change ...func(*rig)) (steps []seen) {
 	t.Helper()
 	x := rand.New(rand.NewPCG(seed, 1))
 	r := newRig(t, randomPolicy(x), func(c *Config) {
-		c.BasePage = cfg.BasePage
+		c.BasePage, c.ByRegion = cfg.BasePage, cfg.ByRegion
 		if seed%3 == 0 {
 			c.Limit = 1500
 		}
@@ -30,8 +75,12 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 		c.Rules.MMIDs = x.IntN(4) > 0
 		c.Rules.BatchedZap = x.IntN(4) > 0
 		c.Rules.CowSplitsPMD = x.IntN(4) > 0
+		c.Rules.PerVMALock = x.IntN(4) > 0
 		c.Rules.ZeroOnSplit = x.IntN(4) > 0
 	})
+	for _, f := range change {
+		f(r)
+	}
 	page := r.m.pageSize()
 	n := Bytes(r.m.pmdSize()) * 3 / 2
 	vmas := []*vma{r.mmap(base+5*page, n), r.mmap(base+4*r.m.pmdSize(), n, vmHuge)}
@@ -41,7 +90,7 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 		b := min(v.end, a+page<<x.IntN(int(r.m.pmdOrder)+2))
 		switch k := x.IntN(24); {
 		case k < 10:
-			acc := []Access{Read, Write, Write | ZeroData}[x.IntN(3)]
+			acc := []Access{Read, Write, Write | ZeroData, Write | KernelMode}[x.IntN(4)]
 			for ; a < b && k < 5; a += page * 3 {
 				r.m.touch(&r.c, v.sp, a, acc)
 			}
@@ -77,6 +126,9 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 		if err := r.m.Check(); err != nil {
 			t.Fatalf("seed %d step %d: %v", seed, step, err)
 		}
+		if cfg.ByRegion {
+			steps = append(steps, r.see())
+		}
 	}
 	for _, sp := range r.m.spaces[1:] {
 		r.m.endSpace(&r.c, sp)
@@ -84,6 +136,7 @@ func randomRun(t *testing.T, seed uint64, cfg Config) {
 	r.m.Shrink(&r.c)
 	r.check()
 	eq(t, "left", r.m.physUsed(), 0)
+	return steps
 }
 
 // moveRandom moves a VMA of its own to a place that nothing uses.

@@ -21,6 +21,7 @@ type Rules struct {
 	Collapse         bool      // MADV_COLLAPSE (6.1)
 	StackNoHuge      bool      // MAP_STACK sets VM_NOHUGEPAGE (6.8)
 	CowSplitsPMD     bool      // write to a shared THP splits the PMD and copies 4 kB (5.8); before, 2 MB is copied
+	UpgradeZeroPMD   bool      // write to the huge zero page makes a THP of it (6.13, and before 5.8); else it is split
 	MMIDs            bool      // large folios track two mm identities (6.15); before, reuse needs refcount alone
 	LargeReuse       bool      // a PTE-mapped large folio may be reused on a write fault (6.15, with MMIDs)
 	ZeroOnSplit      bool      // splitting replaces zero-filled pages by the zero page (6.12)
@@ -116,6 +117,11 @@ func RulesFor(version string) (Rules, error) {
 	for i := range features {
 		f := &features[i]
 		*f.field(&r) = f.in(v)
+	}
+	// 5.8 took the copying of whole huge pages away, the huge zero page's too;
+	// 6.13 gave that one back.
+	if !r.CowSplitsPMD {
+		r.UpgradeZeroPMD = true
 	}
 	return r, nil
 }

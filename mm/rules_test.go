@@ -56,6 +56,8 @@ func TestRulesFor(t *testing.T) {
 		{"6.11", "6.12", "FastDeferred"},
 		{"6.11", "6.12", "ZeroOnSplit"},
 		{"6.12.50", "6.13", "GuardRegions"},
+		{"6.12.117", "6.13", "UpgradeZeroPMD"},
+		{"6.12.117", "5.7", "UpgradeZeroPMD"},
 		{"6.13", "6.14", "PTReclaim"},
 		{"6.14", "6.15", "MMIDs"},
 		{"6.14", "6.15", "LargeReuse"},

@@ -58,6 +58,11 @@ func (m *Machine) splitFolio(c *Current, slot uint32) bool {
 		}
 		return false
 	}
+	if fo.entire == 0 && fo.present > 1 {
+		// The split takes mappings by PTE away one by one, and so leaves the
+		// folio partially mapped on its way. Linux: mm/rmap.c:try_to_migrate_one (v6.18).
+		m.deferSplit(c, slot, true)
+	}
 	m.unmapPMDs(c, fo)
 	st.Split++
 	if o == m.pmdOrder {

@@ -21,6 +21,7 @@ type Machine struct {
 
 	// Derived from policy by setPolicy: bit o set when order o is enabled so.
 	ordersAlways, ordersMadvise, ordersInherit uint16
+	ordersSmall                                bool // any of them has an order below the PMD's
 
 	spaces   []*space // indexed by Space; nil: never made or gone
 	nextExec int      // how many OpExec were done, the argument of Config.Shift

@@ -19,22 +19,39 @@ const (
 	eFlags    = 1<<ePFNShift - 1
 )
 
-func ePFN(e uint64) PFN                        { return PFN(e >> ePFNShift) }
-func eSlot(e uint64) uint32                    { return uint32(e >> ePFNShift) }
-func tableEntry(slot uint32) uint64            { return uint64(slot)<<ePFNShift | eTable }
-func leafEntry(pfn PFN, flags uint64) uint64   { return uint64(pfn)<<ePFNShift | flags }
-func (m *Machine) pageIndex(a VA) int          { return int(a>>m.pageShift) & (1<<m.pmdOrder - 1) }
-func (m *Machine) pmdIndex(a VA) int           { return m.levelIndex(a, 1) }
-func (m *Machine) levelShift(level uint) uint  { return m.pageShift + level*uint(m.pmdOrder) }
-func (m *Machine) levelIndex(a VA, l uint) int { return int(a>>m.levelShift(l)) & (1<<m.pmdOrder - 1) }
+func ePFN(e uint64) PFN                      { return PFN(e >> ePFNShift) }
+func eSlot(e uint64) uint32                  { return uint32(e >> ePFNShift) }
+func tableEntry(slot uint32) uint64          { return uint64(slot)<<ePFNShift | eTable }
+func leafEntry(pfn PFN, flags uint64) uint64 { return uint64(pfn)<<ePFNShift | flags }
+
+// The shifts are below 64: saying so (&63) spares a test of each.
+func (m *Machine) pageIndex(a VA) int         { return int(a>>(m.pageShift&63)) & (1<<(m.pmdOrder&63) - 1) }
+func (m *Machine) pmdIndex(a VA) int          { return m.levelIndex(a, 1) }
+func (m *Machine) levelShift(level uint) uint { return m.pageShift + level*uint(m.pmdOrder) }
+func (m *Machine) levelIndex(a VA, l uint) int {
+	return int(a>>(m.levelShift(l)&63)) & (1<<(m.pmdOrder&63) - 1)
+}
 
 // tableRoot is the top of one space's page tables. Level 0 tables hold PTEs,
 // level 1 tables PMD entries, and so up; all levels are as long, because a
-// table fills one base page. The table of the last walk is remembered.
+// table fills one base page. PMD tables of the last walks are remembered, one
+// by each value of the low bits of the span's number: 32 GiB with 4 kB pages.
 type tableRoot struct {
-	top  uint32 // slot of the top table, 0: none yet
-	tag  VA     // span of the remembered PMD table, plus 1
-	slot uint32 // the remembered PMD table
+	top   uint32 // slot of the top table, 0: none yet
+	known [knownTables]knownTable
+}
+
+const knownTables = 32
+
+type knownTable struct {
+	tag  VA     // number of the span that the PMD table covers, plus 1; 0: none
+	slot uint32 // of the PMD table
+}
+
+// know is the place where the PMD table over a is remembered, and its tag.
+func (m *Machine) know(sp *space, a VA) (k *knownTable, tag VA) {
+	n := a >> (m.levelShift(2) & 63)
+	return &sp.root.known[n%knownTables], n + 1
 }
 
 // tableMeta is what a table has beside its entries.
@@ -58,6 +75,11 @@ type tablePool struct {
 func (p *tablePool) at(slot uint32) []uint64 {
 	from := int(slot&(1<<tableChunkShift-1)) << p.bits
 	return p.chunks[slot>>tableChunkShift][from : from+1<<p.bits]
+}
+
+// entry is the entry i of a table.
+func (p *tablePool) entry(slot uint32, i int) *uint64 {
+	return &p.chunks[slot>>tableChunkShift][int(slot&(1<<tableChunkShift-1))<<(p.bits&63)+i]
 }
 
 func (p *tablePool) get() uint32 {
@@ -156,17 +178,16 @@ func (m *Machine) topLevel() uint {
 
 // pmdTable is the slot of the PMD table over a, 0 if there is none.
 func (m *Machine) pmdTable(sp *space, a VA) uint32 {
-	tag := a>>m.levelShift(2) + 1
-	r := &sp.root
-	if r.tag == tag {
-		return r.slot
+	k, tag := m.know(sp, a)
+	if k.tag == tag {
+		return k.slot
 	}
-	slot := r.top
+	slot := sp.root.top
 	for l := m.pages.top; l > 1 && slot != 0; l-- {
 		slot = eSlot(m.pages.tables.at(slot)[m.levelIndex(a, l)])
 	}
 	if slot != 0 {
-		r.tag, r.slot = tag, slot
+		k.tag, k.slot = tag, slot
 	}
 	return slot
 }
@@ -193,7 +214,8 @@ func (m *Machine) makePMDTable(c *Current, sp *space, a VA) uint32 {
 		}
 		slot = eSlot(*e)
 	}
-	r.tag, r.slot = a>>m.levelShift(2)+1, slot
+	k, tag := m.know(sp, a)
+	k.tag, k.slot = tag, slot
 	return slot
 }
 
@@ -222,7 +244,7 @@ func (m *Machine) freeTables(c *Current, sp *space, from, to, floor, ceiling VA)
 	if sp.root.top == 0 || from >= to {
 		return
 	}
-	sp.root.tag = 0
+	clear(sp.root.known[:])
 	m.freeLevel(c, sp.root.top, m.pages.top, from, to, floor, ceiling)
 }
 

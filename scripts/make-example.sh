@@ -1,32 +1,33 @@
 #!/bin/sh
-# Makes the recording that is built into hugelab: a compile of one C file of
-# about a thousand lines, with everything that gcc starts for it.
+# Makes the recording that is built into hugelab: a gcc compile of a generated
+# C file, with everything that gcc starts for it. Needs root, gcc, setarch and
+# go, on a Linux machine of any kind.
 #
-#   scripts/make-example.sh [METHOD]
+#   scripts/make-example.sh            record it anew
+#   scripts/make-example.sh --recode   write the one there in today's format
 #
-# METHOD is what hugelab record takes: root (the default), perf or pagemap.
-# Build hugelab again afterwards.
+# Addresses are not randomised and the environment is empty, so that the same
+# gcc always does the same. Build hugelab again afterwards, and rewrite what
+# the documents show of it: REWRITE=1 go test ./cmd/hugelab -run TestDocs
 set -eu
-
-method=${1:-root}
 cd "$(dirname "$0")/.."
-out=$PWD/internal/predict/example/compile.hlrec
+root=$PWD
+out=$root/internal/predict/example/compile.hlr
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-
-# The source is generated, so that the example needs nothing from elsewhere.
-awk 'BEGIN {
-	print "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>"
-	for (i = 0; i < 160; i++) {
-		printf "struct s%d { int a[%d]; double d; struct s%d *next; };\n", i, i % 7 + 1, i
-		printf "double f%d(struct s%d *p, int n) {\n\tdouble t = 0;\n", i, i
-		printf "\tfor (int i = 0; i < n; i++) {\n\t\tt += p->a[i %% %d] * p->d;\n", i % 7 + 1
-		printf "\t\tif (p->next) p = p->next;\n\t}\n\treturn t;\n}\n"
-	}
-	print "int main(void) { return 0; }"
-}' > "$work/example.c"
-
 go build -o "$work/hugelab" ./cmd/hugelab
-cd "$work"
-./hugelab record --method "$method" -o "$out" -- gcc -O2 -c -o example.o example.c
+
+if [ "${1:-}" = --recode ]; then
+	"$work/hugelab" recording copy "$out" "$work/compile.hlr"
+else
+	mkdir "$work/src"
+	scripts/gen-functions.sh 3000 > "$work/src/functions.c"
+	cd "$work/src"
+	local=$(uname -r | sed 's/^[0-9.]*//') # nothing of this machine but its kernel's version
+	env -i PATH=/usr/bin:/bin TMPDIR=/tmp setarch -R "$work/hugelab" record --quiet --method root \
+		-o "$work/raw.hlr" -- gcc -O2 -c functions.c
+	"$work/hugelab" recording copy --strip "$work/src/" --strip "$local" "$work/raw.hlr" "$work/compile.hlr"
+fi
+"$work/hugelab" recording info "$work/compile.hlr"
+cp "$work/compile.hlr" "$out"
 ls -l "$out"

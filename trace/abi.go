@@ -41,3 +41,18 @@ const fileCertain = 1 << 32
 
 // refused says that the kernel refused the call.
 func refused(ret int64) bool { return ret < 0 && ret >= -maxErrno }
+
+// partial says that a refused call may have done part of its work before it
+// met what it refused: a locked mapping, a hole. The model comes to the same
+// refusal at the same place. Linux: mm/madvise.c:madvise_walk_vmas,
+// mm/mprotect.c:do_mprotect_pkey (v6.18).
+func partial(e *Event) bool {
+	const enomem, einval = -12, -22
+	switch e.Kind {
+	case KindMadvise:
+		return e.Ret == enomem || e.Ret == einval
+	case KindMprotect:
+		return e.Ret == enomem
+	}
+	return false
+}

@@ -199,6 +199,7 @@ func (p *Replay) presentPages(t *task, e *Event, v span) {
 	} else {
 		op.Kind, op.Stride, op.Arg = mm.OpTouch, 1, v.start<<p.shift
 		op.Access |= mm.NoFault
+		p.count(&v, v.end-v.start)
 	}
 	if v.region == 0 {
 		op.Page = 0

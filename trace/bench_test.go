@@ -13,7 +13,9 @@ import (
 // compile makes n faults like those of a compiler's run, one thread: five
 // regions each touched upwards with gaps, code pages and the stack in between,
 // offsets as the fixture of a real program has them (testdata/perf-script.txt),
-// a microsecond or several between two faults.
+// a microsecond or several between two faults. Instruction pointers are as in a
+// recording of cc1: some hundred sites, most faults from a few of them, and
+// each mostly at an offset of its own.
 func compile(n int) []Event {
 	rng := rand.New(rand.NewPCG(1, 2))
 	offsets := []uint64{0, 0, 0, 0x10, 0x8, 0x40, 0xff8, 0x20, 0x110, 0x749, 0xb70, 0xe06, 0xa80, 0xd40, 0x910, 0x4b0}
@@ -24,6 +26,10 @@ func compile(n int) []Event {
 	}
 	var at mm.Nanos
 	region := 0
+	ips := make([]uint64, 800)
+	for i := range ips {
+		ips[i] = 0x400000 + rng.Uint64N(20<<20)
+	}
 	for len(events) < n {
 		at += mm.Nanos(500 + rng.ExpFloat64()*8000)
 		e := Event{Kind: KindFault, TID: 100, PID: 100, When: at, Access: mm.Write}
@@ -39,7 +45,15 @@ func compile(n int) []Event {
 			if rng.IntN(40) == 0 {
 				next[region] += uint64(rng.IntN(20)) << 12
 			}
-			e.A = next[region] | offsets[rng.IntN(len(offsets))]
+			site := min(int(rng.ExpFloat64()*3)+region*6, len(ips)-1)
+			if rng.IntN(50) == 0 {
+				site = rng.IntN(len(ips))
+			}
+			e.B = ips[site]
+			if rng.IntN(8) == 0 {
+				site = rng.IntN(len(ips))
+			}
+			e.A = next[region] | offsets[site%len(offsets)]
 			next[region] += 4096
 			if p == 99 {
 				e.Access |= mm.KernelMode

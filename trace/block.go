@@ -111,7 +111,7 @@ func (b *block) next(e *Event, unit mm.Nanos) bool {
 	code := b.cols[colCode].byte()
 	b.left--
 	lo := b.cols[colTimeLo].byte()
-	b.time += int64(unzigzag(b.cols[colTime].uvarint()<<8 | uint64(lo)))
+	b.time += int64(unzigzag(b.cols[colTime].uvarint())<<8 | uint64(lo))
 	if code&codeWho != 0 && !b.switchTo() || b.current == nil {
 		return false
 	}
@@ -122,9 +122,11 @@ func (b *block) next(e *Event, unit mm.Nanos) bool {
 	*e = Event{CPU: mm.CPU(t.cpu), TID: t.tid, PID: t.pid, When: mm.Nanos(b.time) * unit}
 	kind := code & codeKind
 	switch {
-	case kind == byte(KindFault) || kind == codeFaultIP:
+	case kind == byte(KindFault):
 		e.Kind = KindFault
-		b.fault(e, t, kind == codeFaultIP)
+		if !b.fault(e, t) {
+			return false
+		}
 	case kind == codeGeneral:
 		e.Kind = KindFault
 		b.general(e)
@@ -149,16 +151,29 @@ func (b *block) used() bool {
 	return true
 }
 
-func (b *block) fault(e *Event, t *who, ip bool) {
+func (b *block) fault(e *Event, t *who) bool {
 	e.Access = mm.Access(b.cols[colAccess].byte())
 	slot := int(b.cols[colSlot].byte() & (numSlots - 1))
 	page := t.streams.decode(slot, unzigzag(b.cols[colPage].uvarint()))
-	lo, hi := b.cols[colOffLo].byte(), b.cols[colOffHi].byte()
-	e.A = page<<pageBits | uint64(hi&0xf)<<8 | uint64(lo)
-	if ip {
-		t.ip += unzigzag(b.cols[colIP].uvarint())
-		e.B = t.ip
+	code := b.cols[colSite].byte()
+	place, moved := int(code>>1), code&siteMoved != 0
+	var from site
+	switch {
+	case code == siteNew:
+		place, from.ip = -1, t.ip+unzigzag(b.cols[colIP].uvarint())
+	case place < len(t.sites):
+		from = t.sites[place]
+	default:
+		return false
 	}
+	if moved {
+		lo, hi := b.cols[colOffLo].byte(), b.cols[colOffHi].byte()
+		from.offset = uint16(hi&0xf)<<8 | uint16(lo)
+	}
+	t.sites.use(place, from)
+	t.ip = from.ip
+	e.A, e.B = page<<pageBits|uint64(from.offset), from.ip
+	return true
 }
 
 func (b *block) switchTo() bool {
@@ -172,7 +187,7 @@ func (b *block) switchTo() bool {
 		if b.cols[colThread].bad {
 			return false
 		}
-		b.threads = append(b.threads, who{tid: int32(tid), pid: int32(pid)})
+		b.threads = addThread(b.threads, int32(tid), int32(pid))
 	}
 	b.current = &b.threads[i]
 	return true

@@ -5,16 +5,17 @@ package trace
 const (
 	colCode   = iota // kind, and what changed: one byte an event
 	colTimeLo        // time since the event before, in units: its low byte
-	colTime          // and the rest
+	colTime          // and the rest, signed
 	colWho           // index of the thread, where it changed
 	colThread        // TID and PID of a thread seen for the first time in the block
 	colCPU           // CPU, where the thread's changed
 	colAccess        // faults: Access
 	colSlot          // faults: which of the thread's streams it continues
 	colPage          // faults: pages from that stream's last one
-	colOffLo         // faults: low byte of the offset in its page
-	colOffHi         // faults: high nibble of it
-	colIP            // faults: instruction pointer, from the last one
+	colSite          // faults: which of the thread's last fault sites it is from, and if the offset is another
+	colIP            // faults from another site: instruction pointer, from the last one
+	colOffLo         // faults where colSite says so: low byte of the offset in its page
+	colOffHi         // faults where colSite says so: high nibble of it
 	colMask          // others: which fields are not zero
 	colA
 	colB
@@ -32,9 +33,11 @@ const (
 	codeWho      = 0x40 // another thread than the event before: colWho
 	codeCPU      = 0x80 // another CPU than the thread's last: colCPU
 	codeGeneral  = 0x3f // a fault coded like any other event: it has fields faults do not use
-	codeFaultIP  = 0x3e // a fault with an instruction pointer
 	pageBits     = 12   // how colOff splits an address; not the machine's page size
 	numSlots     = 8
+	maxSites     = 126
+	siteNew      = 0xff // in colSite; else a place in sites, twice, plus siteMoved
+	siteMoved    = 1
 	farPages     = 1 << 11 // a stream is not continued from further away
 	maxTextBytes = 32 << 20
 )
@@ -92,12 +95,58 @@ func distance(a, b uint64) uint64 {
 	return b - a
 }
 
+// site is an instruction that faulted, and where in its page it last did so: a
+// loop that fills memory does so at the same offset each time. All faults of a
+// recording without instruction pointers are from site 0.
+type site struct {
+	ip     uint64
+	offset uint16
+}
+
+// sites are the last sites of one thread, the latest first.
+type sites []site
+
+// find is the place of ip in s, -1 if it is not there.
+func (s sites) find(ip uint64) int {
+	for i := range s {
+		if s[i].ip == ip {
+			return i
+		}
+	}
+	return -1
+}
+
+// use moves the site at place i to the front, or puts a new one there when i
+// is -1; the oldest goes when there are too many.
+func (s *sites) use(i int, now site) {
+	if i < 0 {
+		if len(*s) < maxSites {
+			*s = append(*s, site{})
+		}
+		i = len(*s) - 1
+	}
+	copy((*s)[1:i+1], (*s)[:i])
+	(*s)[0] = now
+}
+
 // who is what a block knows of one thread.
 type who struct {
 	tid, pid int32
 	cpu      uint16
-	ip       uint64
+	ip       uint64 // of the last fault
 	streams  streams
+	sites    sites
+}
+
+// addThread appends a thread, with the storage of one of an earlier block.
+func addThread(list []who, tid, pid int32) []who {
+	if len(list) == cap(list) {
+		return append(list, who{tid: tid, pid: pid})
+	}
+	list = list[:len(list)+1]
+	w := &list[len(list)-1]
+	*w = who{tid: tid, pid: pid, sites: w.sites[:0]}
+	return list
 }
 
 // calls predicts the addresses of events other than faults.

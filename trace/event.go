@@ -28,9 +28,8 @@ type Event struct {
 // then mm.Write of a page are two, and the order within the run is unknown.
 type Kind uint8
 
-// The kinds. A refused call (Ret < 0) may be recorded; readers skip it, except
-// munmap, madvise and mremap refusals that had partial effect are told by what
-// follows.
+// The kinds. A refused call (Ret < 0) may be recorded; Replay passes it on only
+// where it may have done part of its work before it was refused.
 const (
 	KindNone Kind = iota
 

@@ -57,7 +57,7 @@ func everyKind() []Event {
 // TestVersion1 reads a file that was written by the first version of the
 // format. A change of the format needs a new version and a new file.
 func TestVersion1(t *testing.T) {
-	const path = "testdata/v1.hugerec"
+	const path = "testdata/v1.hlr"
 	if os.Getenv("HUGELAB_REWRITE") != "" {
 		file := record(t, Header{Tool: "test", Command: []string{"a", "b"}, Method: MethodRoot, PageSize: 4096}, everyKind())
 		if err := os.WriteFile(path, file, 0o644); err != nil {

@@ -45,7 +45,7 @@ type Footer struct {
 	Wall        mm.Nanos `json:"wall_ns"`
 	User        mm.Nanos `json:"user_ns"`         // of COMMAND and what it waited for
 	System      mm.Nanos `json:"system_ns"`       // recording it included
-	MaxRSS      uint64   `json:"max_rss_bytes"`   // the largest process
+	MaxRSS      uint64   `json:"max_rss_bytes"`   // the largest process, 0 unknown: less than the recorder itself took
 	Notes       []string `json:"notes,omitempty"` // what happened that a reader should know
 	Interrupted bool     `json:"interrupted,omitempty"`
 }

@@ -18,6 +18,7 @@ type Info struct {
 	Faults        uint64            `json:"faults"`
 	KernelFaults  uint64            `json:"kernel_mode_faults"`
 	OtherFaults   uint64            `json:"other_faults"` // that only the kernel's counter saw
+	FoundPages    uint64            `json:"found_pages"`  // that a page map told and no fault event
 	Lost          uint64            `json:"lost"`
 	First         mm.Nanos          `json:"first_ns"` // time of the first event
 	Last          mm.Nanos          `json:"last_ns"`
@@ -65,6 +66,8 @@ func ReadInfo(r io.Reader) (Info, error) {
 			}
 		case KindOtherFaults:
 			in.OtherFaults += e.A
+		case KindResident:
+			in.FoundPages += e.B
 		case KindLost:
 			in.Lost += e.A
 		case KindExec:
@@ -81,8 +84,12 @@ func ReadInfo(r io.Reader) (Info, error) {
 	in.Footer, in.Bytes = tr.Footer, tr.Offset()
 	_, in.Cut = tr.Cut()
 	in.Processes, in.Threads = len(processes), len(threads)
-	if in.Faults > 0 {
-		in.BytesPerFault = float64(in.Bytes) / float64(in.Faults)
+	all := in.Faults + in.OtherFaults
+	if !in.Header.Attached {
+		all += in.FoundPages
+	}
+	if all > 0 {
+		in.BytesPerFault = float64(in.Bytes) / float64(all)
 	}
 	if tr.Footer != nil {
 		for _, n := range tr.Footer.Notes {

@@ -97,7 +97,6 @@ func (p *Replay) fault(buf []mm.Op, n int) int {
 	if t == nil {
 		return n
 	}
-	p.stats.Faults++
 	if e.Access&mm.KernelMode != 0 {
 		p.stats.KernelMode++
 	}
@@ -106,16 +105,10 @@ func (p *Replay) fault(buf []mm.Op, n int) int {
 	op := &buf[n]
 	*op = mm.Op{Kind: mm.OpTouch, Access: e.Access, CPU: e.CPU, Space: t.space.id, Thread: mm.Thread(t.tid),
 		N: 1, Stride: 1, Arg: e.A, When: e.When}
+	p.count(&v, 1)
 	if !ok {
-		p.stats.Unknown++
 		return n + 1
 	}
-	if v.class == classAnon {
-		p.stats.AnonFaults++
-	} else {
-		p.stats.FileFaults++
-	}
-	p.regions.faults[v.region]++
 	op.Region, op.Page = v.region, page-v.base
 	if n > 0 && extend(&buf[n-1], op) {
 		return n
@@ -185,7 +178,7 @@ func (p *Replay) handle(e *Event) {
 	if t == nil {
 		t = p.found(e)
 	}
-	if t == nil || refused(e.Ret) {
+	if t == nil || refused(e.Ret) && !partial(e) {
 		return
 	}
 	if e.Kind == KindMapAt || e.Kind == KindBrkAt || e.Kind == KindResident {
@@ -193,6 +186,21 @@ func (p *Replay) handle(e *Event) {
 		return
 	}
 	p.call(t, e)
+}
+
+// count counts n faults in v, whose region is 0 where nothing is known to be mapped.
+func (p *Replay) count(v *span, n uint64) {
+	p.stats.Faults += n
+	switch {
+	case v.region == 0:
+		p.stats.Unknown += n
+		return
+	case v.class == classAnon:
+		p.stats.AnonFaults += n
+	default:
+		p.stats.FileFaults += n
+	}
+	p.regions.faults[v.region] += n
 }
 
 // otherFaults passes on faults that only the kernel's counter saw.
@@ -210,12 +218,12 @@ func (p *Replay) otherFaults(e *Event) {
 
 // Stats is what the replay has learnt so far.
 type Stats struct {
-	Faults       uint64 // hardware faults in the recording
+	Faults       uint64 // told by an event, found by a page map, or only counted by the kernel
 	KernelMode   uint64 // of them
 	AnonFaults   uint64 // on private anonymous memory
 	FileFaults   uint64
-	Unknown      uint64 // at addresses in no known mapping
-	Found        uint64 // pages that a page map found present, beside Faults
+	Unknown      uint64 // at addresses in no known mapping, and those only counted
+	Found        uint64 // pages that a page map found present; not among Faults when it was at attach
 	Lost         uint64
 	Spaces       int // address spaces seen
 	UnknownPages map[mm.UnknownKind]uint64

@@ -48,7 +48,9 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 		h.TimeUnit = DefaultTimeUnit
 	}
 	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(false),
-		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20))
+		zstd.WithEncoderLevel(zstd.SpeedDefault), zstd.WithWindowSize(1<<20),
+		// Many columns have skewed bytes and no repeats.
+		zstd.WithAllLitEntropyCompression(true))
 	if err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
@@ -83,9 +85,9 @@ func (w *Writer) Write(e *Event) error {
 	if w.rows == 0 {
 		w.first, w.last = t, t
 	}
-	gap := zigzag(uint64(t - w.last))
+	gap := t - w.last
 	w.cols[colTimeLo] = append(w.cols[colTimeLo], byte(gap))
-	w.cols[colTime] = binary.AppendUvarint(w.cols[colTime], gap>>8)
+	w.cols[colTime] = binary.AppendUvarint(w.cols[colTime], zigzag(uint64(gap>>8)))
 	w.last = t
 	w.row(e)
 	w.rows++
@@ -108,13 +110,8 @@ func (w *Writer) Write(e *Event) error {
 func (w *Writer) row(e *Event) {
 	code := byte(e.Kind)
 	plain := e.Kind == KindFault && e.C|e.D|uint64(e.Ret) == 0 && e.Name == ""
-	if e.Kind == KindFault {
-		switch {
-		case !plain:
-			code = codeGeneral
-		case e.B != 0:
-			code = codeFaultIP
-		}
+	if e.Kind == KindFault && !plain {
+		code = codeGeneral
 	}
 	if w.current < 0 || w.threads[w.current].tid != e.TID || w.threads[w.current].pid != e.PID {
 		code |= codeWho
@@ -131,16 +128,32 @@ func (w *Writer) row(e *Event) {
 		w.general(e)
 		return
 	}
+	w.fault(e, t)
+}
+
+// fault codes a fault that has no other fields than faults have.
+func (w *Writer) fault(e *Event, t *who) {
 	slot, delta := t.streams.code(e.A >> pageBits)
 	w.cols[colAccess] = append(w.cols[colAccess], byte(e.Access))
 	w.cols[colSlot] = append(w.cols[colSlot], byte(slot))
 	w.cols[colPage] = binary.AppendUvarint(w.cols[colPage], zigzag(delta))
-	w.cols[colOffLo] = append(w.cols[colOffLo], byte(e.A))
-	w.cols[colOffHi] = append(w.cols[colOffHi], byte(e.A>>8&0xf))
-	if e.B != 0 {
+	from := site{e.B, uint16(e.A & (1<<pageBits - 1))}
+	place, code := t.sites.find(e.B), byte(siteNew)
+	if place >= 0 {
+		code = byte(place) << 1
+		if t.sites[place].offset != from.offset {
+			code |= siteMoved
+		}
+	} else {
 		w.cols[colIP] = binary.AppendUvarint(w.cols[colIP], zigzag(e.B-t.ip))
-		t.ip = e.B
 	}
+	w.cols[colSite] = append(w.cols[colSite], code)
+	if code&siteMoved != 0 {
+		w.cols[colOffLo] = append(w.cols[colOffLo], byte(from.offset))
+		w.cols[colOffHi] = append(w.cols[colOffHi], byte(from.offset>>8))
+	}
+	t.sites.use(place, from)
+	t.ip = e.B
 }
 
 // switchTo makes the thread current.
@@ -150,7 +163,7 @@ func (w *Writer) switchTo(tid, pid int32) {
 	if !ok {
 		i = len(w.threads)
 		w.index[key] = i
-		w.threads = append(w.threads, who{tid: tid, pid: pid})
+		w.threads = addThread(w.threads, tid, pid)
 		w.cols[colThread] = binary.AppendUvarint(w.cols[colThread], uint64(uint32(tid)))
 		w.cols[colThread] = binary.AppendUvarint(w.cols[colThread], zigzag(uint64(int64(pid)-int64(tid))))
 	}

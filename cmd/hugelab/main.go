@@ -8,11 +8,13 @@ import (
 	"syscall"
 
 	"github.com/hugelab/hugelab/internal/calibrate"
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/internal/record"
 )
 
 func main() {
-	record.Stub() // in the process that becomes the recorded program this does not return
+	kernel.Guardian() // as the next two: in the processes that the package starts it does not return
+	record.Stub()     // in the process that becomes the recorded program this does not return
 	calibrate.Helper()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the work in good order, the second ends the program

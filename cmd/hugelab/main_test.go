@@ -14,18 +14,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hugelab/hugelab/internal/calibrate"
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/internal/probe"
 	"github.com/hugelab/hugelab/internal/record"
 )
 
 func TestMain(m *testing.M) {
+	kernel.Guardian()
 	record.Stub()
 	calibrate.Helper()
 	testscript.Main(m, map[string]func(){"hugelab": main})
 }
 
 // TestScripts runs testdata/script/*.txtar; UPDATE=1 rewrites what cmp compares.
-// The condition [record] holds where this machine can record.
+// The condition [record] holds where this machine can record, [settings] where
+// its settings may be changed.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:           "testdata/script",
@@ -34,6 +37,9 @@ func TestScripts(t *testing.T) {
 			if cond == "record" {
 				method, _ := record.Choose()
 				return method != "", nil
+			}
+			if cond == "settings" {
+				return kernel.CanChange() == nil && !testing.Short(), nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},

@@ -29,6 +29,7 @@ type predictFlags struct {
 	knobs    [6]string // by khugepagedKnobs; "" as it is now
 	kernel   string
 	memory   string
+	settings string
 	limit    string
 	profile  string
 	settle   time.Duration
@@ -58,11 +59,17 @@ settings of this host, then the one setting to choose. FILE is a recording, - fo
 standard input; with COMMAND the program is recorded first. Without either, a
 recording of a compile that comes with hugelab is used.
 
-A POLICY is now, never, a size (64k), thp, two joined by + (thp+64k), or settings
-such as 64k=always,2m=madvise,max_ptes_none=64. advise=heap, advise=all and
-advise=>=64m are what no setting does: the program advising its own memory.`,
-		Example: "  hugelab predict --policy 64k --policy thp",
-		RunE:    f.run,
+A POLICY is now, never, a size (64k), thp, or two joined by + (thp+64k); several
+names in a list are several rows. Or it is the settings of one row, such as
+64k=always,2m=madvise,max_ptes_none=64, over those of now. advise=heap, advise=all
+and advise=>=64m are what no setting does: the program advising its own memory.`,
+		Example: `  hugelab predict
+  hugelab predict --policy never,64k,thp --goal memory
+  hugelab predict --policy 2m=madvise,advise=heap --kernel 6.12
+  hugelab predict --layouts 5 --policy thp --by mapping --markdown
+  hugelab predict -o sort.hlr --quiet -- sort /etc/services
+  hugelab predict sort.hlr`,
+		RunE: f.run,
 	}
 	fl := cmd.Flags()
 	fl.StringArrayVar(&f.policies, "policy", nil, "predict this `POLICY`; may be repeated (default: all useful)")
@@ -70,6 +77,8 @@ advise=>=64m are what no setting does: the program advising its own memory.`,
 	for i, k := range khugepagedKnobs {
 		fl.StringVar(&f.knobs[i], k, "", "khugepaged's setting in every row but now, as `N`")
 	}
+	fl.StringVar(&f.settings, "settings", "host",
+		"settings of the row now, of `WHOM`: host or recorded")
 	fl.StringVar(&f.memory, "memory-state", "fresh",
 		"free memory: fresh, host, or a `FILE` like buddyinfo")
 	fl.StringVar(&f.limit, "memory-limit", "", "memory cgroup limit as `BYTES` or none (default: this process's)")
@@ -128,6 +137,8 @@ func (f *predictFlags) input() (predict.Input, error) {
 		return in, usagef("predict: --json and --markdown: give one of them")
 	case f.by != "" && f.by != "mapping":
 		return in, usagef("predict: --by %s: want mapping", f.by)
+	case f.settings != "host" && f.settings != "recorded":
+		return in, usagef("predict: --settings %s: want host or recorded", f.settings)
 	case f.layouts < 0 || f.layouts > 1000:
 		return in, usagef("predict: --layouts %d: want 1 to 1000", f.layouts)
 	case f.settle < 0:
@@ -199,6 +210,9 @@ func (f *predictFlags) host(in *predict.Input, src *predictSource) error {
 			return usagef("recording: %w: say which kernel with --kernel", err)
 		}
 	}
+	if f.settings == "recorded" {
+		root = nil // nothing of this host decides anything
+	}
 	now, from := currentPolicy(root, src.header.Settings, sizes)
 	in.NowFrom = from
 	base := now
@@ -216,7 +230,7 @@ func (f *predictFlags) host(in *predict.Input, src *predictSource) error {
 	if in.Limit, err = f.memoryLimit(root, src); err != nil {
 		return err
 	}
-	return f.freeMemory(in, root)
+	return f.freeMemory(in)
 }
 
 // currentPolicy is this host's settings, else those of the recording's host,
@@ -253,15 +267,15 @@ func (f *predictFlags) memoryLimit(root fs.FS, src *predictSource) (mm.Bytes, er
 	return 0, nil
 }
 
-func (f *predictFlags) freeMemory(in *predict.Input, root fs.FS) error {
+func (f *predictFlags) freeMemory(in *predict.Input) error {
 	switch f.memory {
 	case "fresh":
 		return nil
 	case "host":
-		if root == nil {
+		if runtime.GOOS != "linux" {
 			return notHere(errors.New("predict: --memory-state host: no Linux host: give a copy of /proc/buddyinfo"))
 		}
-		free, err := kstat.ReadFreeState(root)
+		free, err := kstat.ReadFreeState(os.DirFS("/"))
 		if err != nil {
 			return fmt.Errorf("predict: --memory-state host: %w", err)
 		}

@@ -66,9 +66,13 @@ func (f *recordFlags) check(args []string) error {
 	}
 	switch trace.Method(f.method) {
 	case "", trace.MethodRoot, trace.MethodPerf, trace.MethodPagemap:
-		return nil
+	default:
+		return usagef("record: --method %s: want root, perf or pagemap", f.method)
 	}
-	return usagef("record: --method %s: want root, perf or pagemap", f.method)
+	if len(args) > 0 {
+		return record.LookUp(args[0]) // before an older recording is overwritten
+	}
+	return nil
 }
 
 // file is where the recording goes.
@@ -83,12 +87,19 @@ func (f *recordFlags) file(args []string) string {
 }
 
 func (f *recordFlags) run(cmd *cobra.Command, args []string) error {
-	method := trace.Method(f.method)
+	method, why := trace.Method(f.method), "as asked"
 	if method == "" {
-		var why string
 		if method, why = record.Choose(); method == "" {
 			return notHere(fmt.Errorf("record: %s: 'hugelab doctor' says more", why))
 		}
+	}
+	if f.pid != 0 {
+		if err := record.CanAttach(f.pid, method); err != nil {
+			return fmt.Errorf("%w%s", err, f.attachHint(method, why))
+		}
+	}
+	if !f.quiet {
+		fmt.Fprintf(cmd.ErrOrStderr(), "hugelab: recording by method %s (%s)\n", method, why)
 	}
 	file := f.file(args)
 	out, err := os.Create(file)
@@ -106,8 +117,12 @@ func (f *recordFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if !f.quiet {
-		fmt.Fprintf(cmd.ErrOrStderr(), "hugelab: %s: %d faults in %d events%s\n",
-			file, footer.Faults, footer.Events, lostText(footer.Lost))
+		size := int64(0)
+		if st, err := os.Stat(file); err == nil {
+			size = st.Size()
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "hugelab: %s: %s%d faults in %d events, %d lost, %d bytes\n",
+			file, interruptedText(&footer), footer.Faults, footer.Events, footer.Lost, size)
 		for _, n := range footer.Notes {
 			fmt.Fprintf(cmd.ErrOrStderr(), "hugelab: note: %s\n", n)
 		}
@@ -144,6 +159,25 @@ func (f *recordFlags) recordTo(cmd *cobra.Command, args []string, method trace.M
 		err = nil // an interrupted recording is a good recording of less
 	}
 	return footer, err
+}
+
+func interruptedText(f *trace.Footer) string {
+	if f.Interrupted {
+		return "interrupted; readable up to there: "
+	}
+	return ""
+}
+
+// attachHint says what to type where attaching was refused.
+func (f *recordFlags) attachHint(method trace.Method, why string) string {
+	if method == trace.MethodRoot {
+		return ""
+	}
+	hint := fmt.Sprintf(" (%s); as root: sudo hugelab record --pid %d --for %v", why, f.pid, f.stay)
+	if f.out != "" {
+		hint += " -o " + f.out
+	}
+	return hint
 }
 
 func lostText(lost uint64) string {

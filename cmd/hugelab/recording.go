@@ -20,7 +20,7 @@ stdin. A recording that was cut off is read up to the cut.`,
 		Example: "  hugelab recording info sort.hlr",
 	}
 	needVerb(cmd)
-	cmd.AddCommand(newRecordingInfo(), newRecordingCat(), newRecordingImport())
+	cmd.AddCommand(newRecordingInfo(), newRecordingCat(), newRecordingCopy(), newRecordingImport())
 	return cmd
 }
 

@@ -72,7 +72,12 @@ func writeInfo(w io.Writer, i *trace.Info) error {
 			short(int64(f.Wall)), short(int64(f.User)), short(int64(f.System)))
 		row("exit", "%d", f.Exit)
 	}
-	row("faults", "%d, %d of them in kernel mode; %d more only counted", i.Faults, i.KernelFaults, i.OtherFaults)
+	found := "more found in page maps"
+	if h.Attached {
+		found = "pages were present at the start"
+	}
+	row("faults", "%d, %d of them in kernel mode; %d %s, %d more only counted",
+		i.Faults, i.KernelFaults, i.FoundPages, found, i.OtherFaults)
 	row("lost", "%d", i.Lost)
 	row("who", "%d processes, %d threads", i.Processes, i.Threads)
 	row("size", "%d bytes, %.1f a fault", i.Bytes, i.BytesPerFault)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/internal/record"
 )
 
@@ -70,6 +71,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 func exitCode(err error) int {
 	var ee *exitError
 	var ce *record.CommandError
+	var se *kernel.StartError
 	switch {
 	case err == nil:
 		return exitOK
@@ -77,7 +79,9 @@ func exitCode(err error) int {
 		return ee.code
 	case errors.As(err, &ce):
 		return ce.Code
-	case errors.Is(err, record.ErrNotHere):
+	case errors.As(err, &se):
+		return se.Code
+	case errors.Is(err, record.ErrNotHere), errors.Is(err, kernel.ErrNotHere):
 		return exitNotHere
 	}
 	return exitFailure

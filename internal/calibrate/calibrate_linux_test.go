@@ -5,16 +5,17 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/hugelab/hugelab/hw"
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/mm"
 )
 
 func TestMain(m *testing.M) {
+	kernel.Guardian()
 	Helper()
 	os.Exit(m.Run())
 }
@@ -95,38 +96,5 @@ func TestWorldRefuses(t *testing.T) {
 	}
 	if err := w.exec([]mm.Op{unmap(regionA, 1)}); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestSettings works on files of its own: each order in turn, and everything
-// back afterwards.
-func TestSettings(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	choice, number := write("enabled", "always inherit madvise [never]\n"), write("number", "67584\n")
-	for path, want := range map[string]string{choice: "never", number: "67584"} {
-		if got, err := readSetting(path); err != nil || got != want {
-			t.Errorf("%s: %q, %v", path, got, err)
-		}
-	}
-	old := map[string]string{choice: "never", number: "67584"}
-	if err := writeAll(old); err != nil {
-		t.Fatal(err)
-	}
-	if b, _ := os.ReadFile(choice); string(b) != "always inherit madvise [never]\n" {
-		t.Errorf("a setting that had not changed was written: %q", b)
-	}
-	write("enabled", "madvise")
-	if err := writeAll(old); err != nil {
-		t.Fatal(err)
-	}
-	if b, _ := os.ReadFile(choice); string(b) != "never" {
-		t.Errorf("not put back: %q", b)
 	}
 }

@@ -99,8 +99,12 @@ func (p *PageMap) scan(from, to mm.VA, anonOnly bool, runs []Run) ([]Run, error)
 	if anonOnly {
 		a.inverted, a.mask = pageFile, pageFile
 	}
-	for a.start < a.end {
+	for again := 2; a.start < a.end; {
 		n, _, errno := unix.Syscall(unix.SYS_IOCTL, p.f.Fd(), pagemapScan, uintptr(unsafe.Pointer(&a)))
+		if errno == unix.EFAULT && again > 0 {
+			again-- // seen about once in 200 recordings beside an exec, and gone at the next try
+			continue
+		}
 		if errno == unix.ESRCH {
 			return runs, nil
 		}

@@ -3,7 +3,6 @@ package predict
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
@@ -15,40 +14,61 @@ const sysTHP = "/sys/kernel/mm/transparent_hugepage/"
 
 // Commands are the lines that bring a host from the policy now to the row's,
 // narrowest first: the program's own option, the service unit, the host until
-// the next boot, the boot line. Only what the kernel of r and the recorded
+// the next boot, systemd's tmpfiles and the boot line for good. Only what the kernel of r and the recorded
 // command have is named; nothing is named for a hypothetical row but what the
 // program itself can be told.
-func Commands(row *Row, now mm.Policy, r mm.Rules, s mm.Sizes, command []string) []string {
+func Commands(row *Row, now mm.Policy, r mm.Rules, s mm.Sizes, command []string, use Runtimes) []string {
 	if row == nil || row.Name == Now {
 		return nil
 	}
-	out := programLines(row, now, r, s, command)
+	want := row.Policy
+	if use.NoAdvice {
+		want = keepAdvised(want, now, s)
+	}
+	out := programLines(row, now, s, quote(command), use)
 	if row.Hypothetical() {
-		want := row.Policy
 		want.Advise = mm.AdviseRule{}
 		return append(out, hostLines(want, now, r, s)...)
 	}
-	out = append(out, hostLines(row.Policy, now, r, s)...)
-	if boot := bootLine(row.Policy, now, r, s); boot != "" {
+	out = append(out, hostLines(want, now, r, s)...)
+	if line := tmpfilesLine(want, now, r, s); line != "" {
+		out = append(out, line)
+	}
+	if boot := bootLine(want, now, r, s); boot != "" {
 		out = append(out, boot)
 	}
 	return out
 }
 
+// keepAdvised leaves in want the sizes that now gives only to memory that asks
+// for them, where want gives them to none. For a program that asks for nothing
+// that is the same, and other programs on the host keep what they ask for.
+func keepAdvised(want, now mm.Policy, s mm.Sizes) mm.Policy {
+	if want.Enabled == mm.Never && now.Enabled == mm.Madvise && want.Size[s.PMD] != mm.Inherit {
+		want.Enabled = now.Enabled
+	}
+	for _, o := range s.Orders() {
+		if want.Effective(o) == mm.Never && now.Effective(o) == mm.Madvise && now.Size[o] != mm.Inherit {
+			want.Size[o] = now.Size[o]
+		} else if want.Size[o] == mm.Never && now.Size[o] == mm.Inherit && want.Enabled == mm.Madvise {
+			want.Size[o] = mm.Inherit
+		}
+	}
+	return want
+}
+
 // programLines are the options of the recorded program and its allocator, and
 // of its unit. They only help where pages of the PMD's size are concerned:
 // that is all that allocators and runtimes know.
-func programLines(row *Row, now mm.Policy, r mm.Rules, s mm.Sizes, command []string) []string {
+func programLines(row *Row, now mm.Policy, s mm.Sizes, line string, use Runtimes) []string {
 	want, has := wants(&row.Policy, s), wants(&now, s)
-	kind := programOf(command)
-	line := quote(command)
 	switch {
 	case row.Policy.AnyEnabled() == now.AnyEnabled() && want == has && !row.Hypothetical():
 		return nil
 	case !row.Policy.AnyEnabled():
-		return neverLines(kind, line)
+		return neverLines(use, line)
 	case want && onlyPMD(&row.Policy, s) && (has || now.Effective(s.PMD) == mm.Madvise || row.Hypothetical()):
-		return adviseLines(kind, line)
+		return adviseLines(use, line)
 	}
 	return nil
 }
@@ -72,27 +92,30 @@ func onlyPMD(p *mm.Policy, s mm.Sizes) bool {
 
 // adviseLines make a program advise its own memory, which is enough where the
 // host's setting is madvise.
-func adviseLines(kind, line string) []string {
-	var opt string
-	switch kind {
-	case "java":
-		opt = "-XX:+UseTransparentHugePages"
-		return []string{"JAVA_TOOL_OPTIONS=" + opt + " " + line, unitLine("JAVA_TOOL_OPTIONS=" + opt)}
-	case "go":
+func adviseLines(use Runtimes, line string) []string {
+	java, glibc, jemalloc := "JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
+		"MALLOC_CONF=thp:always"
+	switch {
+	case use.Java:
+		return []string{java + " " + line, unitLine(java)}
+	case use.Go:
 		return nil // the Go runtime has no option to advise its heap
+	case use.Jemalloc:
+		return []string{jemalloc + " " + line + "   # jemalloc 5.1 or later", unitLine(jemalloc)}
+	case use.Static:
+		return nil // an allocator of its own: nothing is known of its options
 	}
-	glibc := "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
 	return []string{
-		glibc + " " + line + "   # glibc 2.35 or later, for malloc",
-		"MALLOC_CONF=thp:always " + line + "   # if it uses jemalloc",
+		glibc + " " + line + "   # if it uses glibc's malloc, 2.35 or later",
+		jemalloc + " " + line + "   # if it uses jemalloc",
 		unitLine(glibc),
 	}
 }
 
 // neverLines keep huge pages from one program.
-func neverLines(kind, line string) []string {
+func neverLines(use Runtimes, line string) []string {
 	var out []string
-	if kind == "go" {
+	if use.Go {
 		out = append(out, "GODEBUG=disablethp=1 "+line+"   # Go 1.21.6 or later, for its heap")
 	}
 	return append(out, "systemctl edit UNIT   # [Service] MemoryTHP=disable, where this systemd knows it")
@@ -100,22 +123,6 @@ func neverLines(kind, line string) []string {
 
 func unitLine(env string) string {
 	return "systemctl edit UNIT   # [Service] Environment=" + env
-}
-
-// programOf guesses what the command runs from its name alone.
-func programOf(command []string) string {
-	for _, a := range command {
-		switch base := path.Base(a); {
-		case base == "env" || strings.Contains(a, "="):
-			continue
-		case base == "java" || base == "javac" || base == "mvn" || base == "gradle" || base == "sbt":
-			return "java"
-		case base == "go" || base == "gofmt" || base == "gopls":
-			return "go"
-		}
-		break
-	}
-	return ""
 }
 
 // plainBytes need no quoting.
@@ -149,6 +156,21 @@ func hostLines(want, now mm.Policy, r mm.Rules, s mm.Sizes) []string {
 	return out
 }
 
+// tmpfilesLine sets the same at every boot, where systemd runs.
+func tmpfilesLine(want, now mm.Policy, r mm.Rules, s mm.Sizes) string {
+	files, was := want.Files(s, r), now.Files(s, r)
+	var out string
+	for _, f := range fileOrder(files, s) {
+		if files[f] != was[f] {
+			out += " " + sysTHP + f + " '" + files[f] + "'"
+		}
+	}
+	if out == "" {
+		return ""
+	}
+	return `printf 'w %s - - - - %s\n'` + out + " > /etc/tmpfiles.d/hugelab.conf   # at every boot"
+}
+
 // fileOrder lists the files: enabled, the sizes from small to large, the rest
 // by name.
 func fileOrder(files map[string]string, s mm.Sizes) []string {
@@ -177,22 +199,4 @@ func bootLine(want, now mm.Policy, r mm.Rules, s mm.Sizes) string {
 		}
 	}
 	return "boot: " + strings.Join(params, " ")
-}
-
-// Programs says what programs read the settings themselves: under another
-// setting than the recording's they may behave in another way than recorded.
-func Programs(command []string) []string {
-	all := []string{
-		"jemalloc looks at `enabled` when it starts; with opt.thp or metadata_thp it advises its memory",
-		"glibc: glibc.malloc.hugetlb=1 aligns and advises malloc's memory (the default on aarch64 since 2.43)",
-		"Java: -XX:+UseTransparentHugePages advises the heap and follows `enabled`",
-		"Go reads hpage_pmd_size; 1.21.1 and later advise next to nothing, GODEBUG=disablethp=1 refuses",
-	}
-	switch programOf(command) {
-	case "java":
-		return all[2:3]
-	case "go":
-		return all[3:4]
-	}
-	return all
 }

@@ -23,6 +23,7 @@ type track struct {
 	end     mm.Usage // before the last process left; see feed
 	settled bool
 	before  mm.Usage // when settle began, or at the end
+	killed  mm.Nanos // when the program found no memory; the track ends there
 	err     error
 }
 
@@ -65,6 +66,7 @@ type feed struct {
 	live  map[mm.Space]bool
 	last  mm.Nanos
 	ended bool // a stopEnd was given
+	files fileUse
 }
 
 // run feeds until the stream ends, ctx is done or something breaks.
@@ -134,6 +136,7 @@ func (f *feed) fill(b *batch) error {
 // watch follows time and processes through one operation.
 func (f *feed) watch(b *batch, i int) {
 	op := &b.ops[i]
+	f.files.watch(op)
 	if op.When > f.last {
 		f.last = op.When
 	}
@@ -187,7 +190,7 @@ func (f *feed) exec(b *batch) error {
 func (t *track) exec(b *batch, settle mm.Nanos) {
 	from := 0
 	for _, s := range b.stops {
-		if t.ops(b.ops[from:s.at]); t.err != nil {
+		if t.ops(b.ops[from:s.at]); t.err != nil || t.dead() {
 			return
 		}
 		from = s.at
@@ -202,6 +205,9 @@ func (t *track) exec(b *batch, settle mm.Nanos) {
 	}
 	t.ops(b.ops[from:])
 }
+
+// dead says that the program was killed and nothing of it follows.
+func (t *track) dead() bool { return t.machine.Usage.OOM > 0 }
 
 // settleAt gives khugepaged its time after the program's end, once.
 func (t *track) settleAt(when, settle mm.Nanos) {
@@ -218,10 +224,14 @@ func (t *track) settleAt(when, settle mm.Nanos) {
 }
 
 func (t *track) ops(ops []mm.Op) {
-	if len(ops) == 0 {
+	if len(ops) == 0 || t.dead() {
 		return
 	}
-	if n, err := t.machine.Exec(ops, nil); err != nil {
+	switch n, err := t.machine.Exec(ops, nil); {
+	case errors.Is(err, mm.ErrOOM):
+		t.killed, t.end = ops[n-1].When, t.machine.Usage
+		t.before, t.settled = t.end, true
+	case err != nil:
 		bad := &ops[min(n, len(ops)-1)]
 		t.err = fmt.Errorf("model: operation of kind %d at %d ns: %w", bad.Kind, bad.When, err)
 	}
@@ -231,7 +241,7 @@ func (t *track) ops(ops []mm.Op) {
 // attached one) ends here.
 func (f *feed) finish() error {
 	for _, t := range f.tracks {
-		if !f.ended || len(f.live) > 0 {
+		if !t.dead() && (!f.ended || len(f.live) > 0) {
 			t.settleAt(f.last, f.settle)
 			t.end = t.machine.Usage
 		}

@@ -14,7 +14,7 @@ import (
 //go:embed example
 var exampleFiles embed.FS
 
-const exampleName = "example/compile.hlrec"
+const exampleName = "example/compile.hlr"
 
 // ErrNoExample says that this build was made without the example.
 var ErrNoExample = errors.New("example: this build has no recording of its own; record one with hugelab record")

@@ -63,7 +63,7 @@ func Recommend(p *Prediction, goal Goal, maxMemory float64) *Recommendation {
 	if now == nil {
 		return nil
 	}
-	pick := selection{now: now, whole: p.Recording.Whole(), goal: goal, bound: maxMemory}
+	pick := selection{now: now, whole: p.Recording.Whole(), goal: goal, bound: maxMemory, preset: p.Preset}
 	var best *Row
 	for i := range p.Rows {
 		r := &p.Rows[i]
@@ -90,6 +90,8 @@ type selection struct {
 	whole time.Duration
 	goal  Goal
 	bound float64
+
+	preset bool // the prices were not measured on this machine
 }
 
 // saved is the processor time that r saves against now, as a share of the run.
@@ -102,6 +104,8 @@ func (s *selection) saved(r *Row) float64 {
 
 // gain is what the goal asks for, as a share: of the run, of peak memory or of
 // the worst fault.
+//
+// The rows then compare with each other even where now ends in a kill.
 func (s *selection) gain(r *Row) float64 {
 	switch s.goal {
 	case GoalMemory:
@@ -124,7 +128,7 @@ func (s *selection) allowed(r *Row) bool {
 	if r.Killed() || len(r.Lacks) > 0 {
 		return false
 	}
-	if s.bound >= 0 && float64(r.PeakAnon) > float64(s.now.PeakAnon)*(1+s.bound) {
+	if s.bound >= 0 && !s.now.Killed() && float64(r.PeakAnon) > float64(s.now.PeakAnon)*(1+s.bound) {
 		return false
 	}
 	return s.goal == GoalTime || s.now.Killed() || s.saved(r) >= -tolerableLoss
@@ -162,7 +166,7 @@ func (s *selection) nothing(best *Row) *Recommendation {
 		rec.Reason = fmt.Sprintf("change nothing: under %s to gain", percent(leastGain))
 	}
 	if best != nil && s.gain(best) > 0 && !s.now.Killed() {
-		rec.Reason += fmt.Sprintf(" (the best, %s, gains %s)", best.Name, percent(s.gain(best)))
+		rec.Reason += fmt.Sprintf(" (the best, %s, gains %s%s)", best.Name, percent(s.gain(best)), s.unless(best))
 	}
 	if best == nil && bound != "" && !s.now.Killed() {
 		rec.Reason = "change nothing: no other policy can be had" + bound
@@ -170,9 +174,37 @@ func (s *selection) nothing(best *Row) *Recommendation {
 	return rec
 }
 
+// dearFault is what a fault costs at most on machines that people have: where
+// a hypervisor keeps shadow page tables. It is a bound on what is worth saying,
+// and prices nothing.
+const dearFault = 20 * time.Microsecond
+
+// unless says how much a fault would have to cost for r to be worth it, where
+// the prices are not this machine's own.
+func (s *selection) unless(r *Row) string {
+	if !s.preset || s.goal != GoalTime || s.whole <= 0 || r.Faults >= s.now.Faults {
+		return ""
+	}
+	saved := float64(s.now.Faults - r.Faults)
+	missing := time.Duration((leastGain - s.gain(r)) * float64(s.whole) / saved)
+	if missing <= 0 || missing > dearFault {
+		return ""
+	}
+	return fmt.Sprintf("; %s where a fault costs %s more than in this profile, as in some virtual machines",
+		percent(leastGain), HumanTime(missing))
+}
+
 // reason is why r was chosen.
 func (s *selection) reason(r *Row) string {
 	var text string
+	if s.now.Killed() {
+		text = fmt.Sprintf("with the present settings the program would be killed; with %s it ends, and takes %s at peak",
+			r.Name, HumanBytes(r.PeakAnon))
+		if r.Hypothetical() {
+			text += "; the program itself must advise its memory, no setting does it"
+		}
+		return text
+	}
 	switch s.goal {
 	case GoalMemory:
 		text = fmt.Sprintf("%s needs %s less memory at peak", r.Name, percent(s.gain(r)))
@@ -184,9 +216,6 @@ func (s *selection) reason(r *Row) string {
 			percent(fallen(float64(s.now.Faults), float64(r.Faults))),
 			percent(fallen(float64(s.now.Kernel), float64(r.Kernel))))
 	}
-	if s.now.Killed() {
-		text = "with the present settings the program would be killed; " + text
-	}
 	if r.Hypothetical() {
 		text += "; the program itself must advise its memory, no setting does it"
 	}
@@ -195,6 +224,9 @@ func (s *selection) reason(r *Row) string {
 
 // cost is what r costs in the two things that were not the goal.
 func (s *selection) cost(r *Row) string {
+	if s.now.Killed() {
+		return "" // there is nothing whole to compare with
+	}
 	var parts []string
 	if d := -fallen(float64(s.now.PeakAnon), float64(r.PeakAnon)); s.goal != GoalMemory && d > 0.0005 {
 		more := HumanBytes(r.PeakAnon - s.now.PeakAnon)

@@ -54,7 +54,8 @@ func TestRecommend(t *testing.T) {
 		{"memory, nothing to gain", []Row{now, k64}, GoalMemory, -1, 3 * time.Second, Now, "under 1 % of peak memory to gain", "-"},
 		{"latency", []Row{now, k64, never}, GoalLatency, -1, 3 * time.Second, "never", "makes the worst fault 25 % shorter", "-"},
 		{"latency, nothing to gain", []Row{now, k64, thp}, GoalLatency, -1, 3 * time.Second, Now, "at most 10 % shorter", "-"},
-		{"now would be killed", []Row{dying, never}, GoalTime, -1, 3 * time.Second, "never", "with the present settings the program would be killed", "-"},
+		{"now would be killed", []Row{dying, never}, GoalTime, -1, 3 * time.Second, "never", "with the present settings the program would be killed; with never it ends, and takes 290 MiB", "-"},
+		{"a killed now bounds nothing", []Row{dying, k64}, GoalTime, 0, 3 * time.Second, "64k", "would be killed", "-"},
 		{"all would be killed", []Row{dying, killed}, GoalTime, -1, 3 * time.Second, Now, "with every other policy tried", "-"},
 		{"no run time known", []Row{now, k64}, GoalTime, -1, 0, Now, "does not say how long", "-"},
 	}
@@ -103,6 +104,32 @@ func TestHuman(t *testing.T) {
 	for _, tt := range tests {
 		if tt.got != tt.want {
 			t.Errorf("got %q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+// TestUnless: where only the prices of a preset speak against a policy, the
+// answer says from what price on it would be worth it.
+func TestUnless(t *testing.T) {
+	const ms, mib = time.Millisecond, mm.Bytes(1 << 20)
+	now := rowOf(Now, 41_000, 33*ms, 143*mib, 10*time.Microsecond)
+	k64 := rowOf("64k", 6_000, 12*ms, 144*mib, 10*time.Microsecond)
+	for _, tt := range []struct {
+		preset bool
+		whole  time.Duration
+		want   bool
+	}{
+		{true, 6 * time.Second, true},   // 39 ms are missing: 1.1 us a fault
+		{false, 6 * time.Second, false}, // a measured profile is believed
+		{true, time.Hour, false},        // no machine's faults are so dear
+	} {
+		p := &Prediction{Rows: []Row{now, k64}, Recording: Recording{Wall: tt.whole}, Preset: tt.preset}
+		got := Recommend(p, GoalTime, -1)
+		if has := strings.Contains(got.Reason, "where a fault costs"); got.Policy != Now || has != tt.want {
+			t.Errorf("preset %v, %v: %q", tt.preset, tt.whole, got.Reason)
+		}
+		if tt.want && !strings.Contains(got.Reason, "1.11 us more") {
+			t.Errorf("wrong price: %q", got.Reason)
 		}
 	}
 }

@@ -34,10 +34,10 @@ func Defaults(now, base mm.Policy, r mm.Rules, s mm.Sizes) []Named {
 	return rows
 }
 
-// ParsePolicies reads what --policy was given, one row an element: a name of
-// Defaults, or the general form such as "64k=always,2m=madvise". The row now
-// comes first whether asked for or not; the others start from base. No specs:
-// Defaults.
+// ParsePolicies reads what --policy was given. An element is a list of names of
+// Defaults, each a row ("never,64k,thp"), or one row's settings over base
+// ("64k=always,2m=madvise"), which may begin with default or current. The row
+// now comes first whether asked for or not. No specs: Defaults.
 func ParsePolicies(specs []string, now, base mm.Policy, r mm.Rules, s mm.Sizes) ([]Named, error) {
 	if len(specs) == 0 {
 		return Defaults(now, base, r, s), nil
@@ -45,18 +45,45 @@ func ParsePolicies(specs []string, now, base mm.Policy, r mm.Rules, s mm.Sizes) 
 	rows := []Named{{Name: Now, Policy: now}}
 	seen := map[string]bool{Now: true}
 	for _, spec := range specs {
-		spec = strings.TrimSpace(spec)
-		if seen[spec] {
-			continue
-		}
-		seen[spec] = true
-		row, err := parseOne(spec, base, r, s)
+		list, err := rowsOf(spec)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, row)
+		for _, name := range list {
+			if seen[name] {
+				continue
+			}
+			seen[name] = true
+			row, err := parseOne(name, base, r, s)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, row)
+		}
 	}
 	return rows, nil
+}
+
+// rowsOf splits one --policy into the specs of its rows.
+func rowsOf(spec string) ([]string, error) {
+	items := strings.FieldsFunc(spec, func(r rune) bool { return r == ',' || r == ' ' || r == '\t' })
+	settings := 0
+	for _, item := range items {
+		if strings.Contains(item, "=") {
+			settings++
+		}
+	}
+	switch {
+	case len(items) == 0:
+		return []string{""}, nil // parseOne says what is allowed
+	case settings == 0:
+		return items, nil
+	case settings == len(items), settings == len(items)-1 && (items[0] == "default" || items[0] == "current"):
+		return []string{strings.Join(items, ",")}, nil
+	}
+	return nil, fmt.Errorf("--policy %s: names and settings in one list: want names alone, each a row (never,64k,thp), "+
+		"or the settings of one row (64k=always,2m=madvise), which may begin with default or current; "+
+		"--policy may be repeated", spec)
 }
 
 func parseOne(spec string, base mm.Policy, r mm.Rules, s mm.Sizes) (Named, error) {

@@ -85,62 +85,6 @@ func TestParsePolicies(t *testing.T) {
 	}
 }
 
-func TestCommands(t *testing.T) {
-	tests := []struct {
-		name, kernel, policy string
-		command              []string
-		want                 []string
-	}{
-		{"one size", "6.18", "64k", []string{"sort", "big file"}, []string{
-			"echo never > /sys/kernel/mm/transparent_hugepage/enabled",
-			"echo always > /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled",
-			"echo never > /sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled",
-			"boot: transparent_hugepage=never thp_anon=64K:always"}},
-		{"thp: the program can do it where the host says madvise", "6.18", "thp", []string{"sort", "big file"}, []string{
-			"GLIBC_TUNABLES=glibc.malloc.hugetlb=1 sort 'big file'   # glibc 2.35 or later, for malloc",
-			"MALLOC_CONF=thp:always sort 'big file'   # if it uses jemalloc",
-			"systemctl edit UNIT   # [Service] Environment=GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
-			"echo always > /sys/kernel/mm/transparent_hugepage/enabled",
-			"boot: transparent_hugepage=always"}},
-		{"java", "6.18", "thp", []string{"/usr/bin/java", "-jar", "x"}, []string{
-			"JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages /usr/bin/java -jar x",
-			"systemctl edit UNIT   # [Service] Environment=JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages",
-			"echo always > /sys/kernel/mm/transparent_hugepage/enabled",
-			"boot: transparent_hugepage=always"}},
-		{"before sizes had files", "6.6", "thp", []string{"go", "build"}, []string{
-			"echo always > /sys/kernel/mm/transparent_hugepage/enabled",
-			"boot: transparent_hugepage=always"}},
-		{"never, for go", "6.6", "never", []string{"go", "build"}, []string{
-			"GODEBUG=disablethp=1 go build   # Go 1.21.6 or later, for its heap",
-			"systemctl edit UNIT   # [Service] MemoryTHP=disable, where this systemd knows it",
-			"echo never > /sys/kernel/mm/transparent_hugepage/enabled",
-			"boot: transparent_hugepage=never"}},
-		{"hypothetical: the program alone", "6.18", "advise=all", nil, []string{
-			"GLIBC_TUNABLES=glibc.malloc.hugetlb=1 COMMAND   # glibc 2.35 or later, for malloc",
-			"MALLOC_CONF=thp:always COMMAND   # if it uses jemalloc",
-			"systemctl edit UNIT   # [Service] Environment=GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}},
-		{"a knob of khugepaged", "6.18", "max_ptes_none=64", nil, []string{
-			"echo 64 > /sys/kernel/mm/transparent_hugepage/khugepaged/max_ptes_none"}},
-		{"now", "6.18", "", nil, nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			now, r, s := fixture(t, tt.kernel, 4096)
-			row := &Row{Named: Named{Name: Now, Policy: now}}
-			if tt.policy != "" {
-				rows, err := ParsePolicies([]string{tt.policy}, now, now, r, s)
-				if err != nil {
-					t.Fatal(err)
-				}
-				row = &Row{Named: rows[1]}
-			}
-			if d := cmp.Diff(tt.want, Commands(row, now, r, s, tt.command)); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
-
 func TestProgramOf(t *testing.T) {
 	tests := []struct {
 		command string
@@ -151,6 +95,41 @@ func TestProgramOf(t *testing.T) {
 	for _, tt := range tests {
 		if got := programOf(strings.Fields(tt.command)); got != tt.want {
 			t.Errorf("%q: %q, want %q", tt.command, got, tt.want)
+		}
+	}
+}
+
+// TestPolicyLists: a list of names is rows, a list of settings is one row, and
+// the two do not mix.
+func TestPolicyLists(t *testing.T) {
+	now, r, s := fixture(t, "6.18", 4096)
+	for _, tt := range []struct {
+		specs []string
+		want  []string // rows after now; nil: refused
+	}{
+		{[]string{"never,16k,64k,thp"}, []string{"never", "16k", "64k", "thp"}},
+		{[]string{" never, 64k ", "thp,64k"}, []string{"never", "64k", "thp"}},
+		{[]string{"now,thp+64k"}, []string{"thp+64k"}},
+		{[]string{"64k=always, 2m=madvise"}, []string{"64k=always,2m=madvise"}},
+		{[]string{"default,enabled=madvise"}, []string{"default,enabled=madvise"}},
+		{[]string{"never", "64k=always,2m=madvise"}, []string{"never", "64k=always,2m=madvise"}},
+		{[]string{"never,64k=always"}, nil},
+		{[]string{"64k=always,thp"}, nil},
+		{[]string{"now,64k=always"}, nil},
+		{[]string{"default,default,64k=always"}, nil},
+		{[]string{"never,48k"}, nil},
+		{[]string{","}, nil},
+	} {
+		rows, err := ParsePolicies(tt.specs, now, now, r, s)
+		switch {
+		case tt.want == nil && err == nil:
+			t.Errorf("%q: not refused", tt.specs)
+		case tt.want != nil && err != nil:
+			t.Errorf("%q: %v", tt.specs, err)
+		case tt.want != nil:
+			if d := cmp.Diff(append([]string{Now}, tt.want...), names(rows)); d != "" {
+				t.Errorf("%q: %s", tt.specs, d)
+			}
 		}
 	}
 }

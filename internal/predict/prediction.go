@@ -15,6 +15,7 @@ type Prediction struct {
 	NowFrom   string   // whose settings those are
 	Sizes     mm.Sizes // base page and what follows from it
 	Profile   string   // the machine profile that priced the work, with its source
+	Preset    bool     // that profile is a preset, not measured on this machine
 	Rows      []Row    // the first is Now
 	Layouts   int      // address-space layouts that rows are the mean of; 0: as recorded
 	Seed      uint64   // of the layouts
@@ -27,7 +28,8 @@ type Prediction struct {
 	Best      *Recommendation
 	Mappings  []MappingUse // with ByMapping: one a mapping, the busiest first
 
-	rules mm.Rules // that Kernel names
+	rules    mm.Rules // that Kernel names
+	runtimes Runtimes // that the recording shows
 }
 
 // Now is the name of the row for the settings of this host.
@@ -58,7 +60,9 @@ type Recording struct {
 	CPU      time.Duration // user and system time of the command; 0 when not known
 	Example  bool          // the recording that comes with the program
 
-	AnonShare float64 // faults on private anonymous memory, as a share of all
+	AnonShare float64  // faults on private anonymous memory, as a share of all
+	AnonBytes mm.Bytes // private anonymous memory that it touched, at its peak
+	FileBytes mm.Bytes // files and shared memory that it touched, at most
 }
 
 // Whole is the time that shares "of the run" refer to: processor time where
@@ -100,7 +104,12 @@ type Row struct {
 	CoverageBy [mm.NumOrders]float64
 
 	Fallbacks uint64 // large allocations that failed
-	OOM       uint64 // faults that found no memory; above 0 the program would be killed
+	OOM       uint64 // above 0: a fault found no memory, and the program would be killed
+
+	// KilledAt is when that was. The row ends there: its numbers say what the
+	// program did until then, and compare with no other row's.
+	KilledAt time.Duration
+	Kills    int // layouts in which it was killed
 
 	Timeline []Sample // memory over time, evenly spaced
 	Spread   *Spread  // with more than one layout

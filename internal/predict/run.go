@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/hugelab/hugelab/hw"
@@ -59,6 +60,8 @@ func Run(ctx context.Context, in Input) (*Prediction, error) {
 		Memory:  "fresh", NowFrom: in.NowFrom, Limit: in.Limit, Settle: in.Settle, Seed: in.Seed,
 		Assumed: Assumptions(),
 	}
+	_, p.Preset = hw.Preset(in.Profile.Name)
+	p.Preset = p.Preset && strings.HasPrefix(in.Profile.Source, "preset")
 	if in.Memory != nil {
 		p.Memory = in.MemoryName
 	}
@@ -84,10 +87,10 @@ func Run(ctx context.Context, in Input) (*Prediction, error) {
 	for _, r := range rows {
 		p.Rows = append(p.Rows, r.mean())
 	}
-	p.Programs = Programs(p.Recording.Command)
+	p.Programs = Programs(p.runtimes)
 	if p.Best = Recommend(p, in.Goal, in.MaxMemory); p.Best != nil {
 		row, now := p.Row(p.Best.Policy), in.Policies[0].Policy
-		p.Best.Commands = Commands(row, now, p.rules, p.Sizes, p.Recording.Command)
+		p.Best.Commands = Commands(row, now, p.rules, p.Sizes, p.Recording.Command, p.runtimes)
 	}
 	return p, nil
 }
@@ -127,6 +130,10 @@ func (in *Input) pass(ctx context.Context, p *Prediction, layout int) (rows []Ro
 	}
 	if layout == 0 {
 		p.Recording = recordingOf(r, replay, in.Example)
+		p.Recording.AnonBytes = rows[0].PeakAnon - rows[0].Untouched
+		p.Recording.FileBytes = bytesOf(f.files.most(), p.Sizes)
+		p.runtimes = runtimesOf(r.Header.Command, f.files.filesOf(replay.RegionName))
+		p.runtimes.NoAdvice = !f.files.huge && !r.Header.Attached
 		p.Notes = notesOf(r, replay)
 		if in.ByMapping {
 			p.Mappings = mappingsOf(f.tracks, replay, p.Sizes)
@@ -160,7 +167,7 @@ func (in *Input) machine(p *Prediction, h *trace.Header, layout int) (mm.Config,
 	cfg := mm.Config{
 		Nodes: []mm.Node{{Mem: memoryOf(h)}}, CPUs: min(max(h.CPUs, 1), mostCPUs), BasePage: sizes.Base,
 		Rules: rules, Free: spreadFree(in.Memory, memoryOf(h), sizes), Limit: mm.Pages(in.Limit / sizes.Base),
-		Seed: in.Seed, ByRegion: in.ByMapping,
+		Seed: in.Seed, ByRegion: in.ByMapping, StopAtOOM: true,
 	}
 	layouts := in.Layouts
 	if layouts == 0 && (recErr != nil || rules.AlignTHP != recorded.AlignTHP) {
@@ -197,6 +204,12 @@ func (t *track) row(n *Named, price *hw.Profile, s mm.Sizes, keep bool) Row {
 		Kernel: time.Duration(price.PriceSum(program)), Background: time.Duration(price.PriceSum(background)),
 		PeakAnon: bytesOf(u.AnonPeak, s), EndAnon: bytesOf(t.end.Anon, s),
 		Untouched: bytesOf(u.UntouchedAtPeak, s), Fallbacks: u.Fallbacks, OOM: u.OOM,
+	}
+	if r.Killed() {
+		// All faults of the operation after the first that found nothing fail as
+		// well: the program would not have come to them.
+		r.Faults -= min(r.Faults, u.OOM-1)
+		r.OOM, r.Kills, r.KilledAt = 1, 1, time.Duration(t.killed)
 	}
 	worst := m.WorstFaults()
 	for o := range worst {
@@ -245,7 +258,10 @@ func (a *rowSum) add(r *Row) {
 	s.Untouched += r.Untouched
 	s.Coverage += r.Coverage
 	s.Fallbacks += r.Fallbacks
-	s.OOM += r.OOM
+	if s.OOM += r.OOM; r.Killed() && (s.Kills == 0 || r.KilledAt < s.KilledAt) {
+		s.KilledAt = r.KilledAt
+	}
+	s.Kills += r.Kills
 	for o := range s.Folios {
 		s.Folios[o] += r.Folios[o]
 		s.CoverageBy[o] += r.CoverageBy[o]

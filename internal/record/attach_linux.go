@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/mm"
 	"github.com/hugelab/hugelab/trace"
 	"golang.org/x/sys/unix"
@@ -33,11 +34,11 @@ func (m *root) attach(ctx context.Context, f *formats) error {
 	if err := m.perf.all(unix.PERF_EVENT_IOC_ENABLE); err != nil {
 		return fmt.Errorf("record: attach to %d: %w", pid, err)
 	}
-	ended := time.Now().Add(s.opts.For)
 	if err := m.startState(pid); err != nil {
 		return fmt.Errorf("record: attach to %d: %w", pid, err)
 	}
 	began := time.Now()
+	ended := began.Add(s.opts.For)
 	for s.emitErr == nil && ctx.Err() == nil && time.Now().Before(ended) {
 		if m.round(min(pollEvery, time.Until(ended)+time.Millisecond)) {
 			s.note(fmt.Sprintf("process %d ended while it was recorded", pid))
@@ -126,25 +127,38 @@ func (m *root) residents(dir string, maps []mmap2, base *trace.Event) error {
 		return err
 	}
 	defer pm.close()
+	scan, err := kernel.OpenPageMap(m.s.opts.PID)
+	if err != nil {
+		return err
+	}
+	defer scan.Close()
 	var huge mm.Bytes
+	var present []kernel.Run
+	write := func(r pageRun) {
+		e := *base
+		e.When = mm.Nanos(now() - m.d.start)
+		e.Kind, e.A, e.B, e.C, e.D = trace.KindResident, r.start, r.pages, uint64(r.access), uint64(r.order)
+		m.s.emit(&e)
+		if r.order > 0 {
+			bytes := r.pages * pm.page
+			e.Kind, e.B, e.C, e.D = trace.KindUnknown, bytes, uint64(mm.UnknownInHuge), 0
+			m.s.emit(&e)
+			huge += mm.Bytes(bytes)
+		}
+	}
 	for _, v := range maps {
 		if v.start >= userTop { // vsyscall
 			continue
 		}
-		err := pm.runs(v.start, v.end, v.prot&2 != 0, func(r pageRun) {
-			e := *base
-			e.When = mm.Nanos(now() - m.d.start)
-			e.Kind, e.A, e.B, e.C, e.D = trace.KindResident, r.start, r.pages, uint64(r.access), uint64(r.order)
-			m.s.emit(&e)
-			if r.order > 0 {
-				bytes := r.pages * pm.page
-				e.Kind, e.B, e.C, e.D = trace.KindUnknown, bytes, uint64(mm.UnknownInHuge), 0
-				m.s.emit(&e)
-				huge += mm.Bytes(bytes)
-			}
-		})
-		if err != nil {
+		// The scan skips holes, which may be terabytes; the entries tell the frames.
+		if present, err = scan.Scan(mm.VA(v.start), mm.VA(v.end), false, present[:0]); err != nil {
 			return err
+		}
+		for _, r := range present {
+			err := pm.runs(uint64(r.Start), uint64(r.End(pm.page)), v.prot&2 != 0, write)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	if huge > 0 {

@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hugelab/hugelab/mm"
 	"github.com/hugelab/hugelab/trace"
 )
 
@@ -67,6 +68,12 @@ func (s *session) emit(e *trace.Event) {
 	switch e.Kind {
 	case trace.KindFault:
 		s.footer.Faults++
+	case trace.KindResident:
+		if s.opts.PID == 0 { // else it was there before
+			s.footer.Faults += e.B
+		}
+	case trace.KindOtherFaults:
+		s.footer.Faults += e.A
 	case trace.KindLost:
 		s.footer.Lost += e.A
 	}
@@ -101,5 +108,11 @@ type child struct {
 	stops   func() error                     // the same, but the stub calls InstallStops first
 	wait    func() (*os.ProcessState, error) // reaps it; may be called again and returns the same
 	signal  func(os.Signal) error            // fails once it was reaped: never reaches another process
-	execErr func() error                     // why the exec failed, or nil; call after it or after the end
+	started func() (stubUse, error)          // or why the exec failed; call after it or after the end
+}
+
+// stubUse is what the stub used until its exec: the kernel counts it as COMMAND's.
+type stubUse struct {
+	user, system mm.Nanos
+	maxRSS       uint64 // KiB
 }

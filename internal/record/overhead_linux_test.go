@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hugelab/hugelab/trace"
+	"golang.org/x/sys/unix"
 )
 
 // BenchmarkRecordOverhead compiles a generated file by turns recorded and not,
@@ -40,23 +41,26 @@ func BenchmarkRecordOverhead(b *testing.B) {
 		b.Fatal(err)
 	}
 	command := []string{gcc, "-O2", "-c", "-o", filepath.Join(dir, "functions.o"), src}
-	plain := func() (wall, cpu time.Duration) {
-		start := time.Now()
-		cmd := exec.Command(command[0], command[1:]...)
-		if err := cmd.Run(); err != nil {
+	plain := func() {
+		if err := exec.Command(command[0], command[1:]...).Run(); err != nil {
 			b.Fatal(err)
 		}
-		return time.Since(start), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	}
-	recorded := func() (wall, cpu time.Duration) {
-		start := time.Now()
-		foot := recordToFile(b, filepath.Join(dir, "recording"), command)
-		b.ReportMetric(float64(foot.Faults), "faults")
-		return time.Since(start), time.Duration(foot.User + foot.System)
+	file := filepath.Join(dir, "recording")
+	with := func() {
+		foot := recordToFile(b, file, command)
+		b.ReportMetric(float64(foot.Events), "events")
+	}
+	if os.Getenv("HUGELAB_OVERHEAD_WITH") == "perf" {
+		with = func() { perfRecord(b, file, command) }
 	}
 	for b.Loop() {
-		wall, cpu := interleave(pairs, plain, recorded)
-		for name, ratios := range map[string][]float64{"wall": wall, "cpu": cpu} {
+		plains, withs := interleave(pairs, plain, with)
+		for i, name := range []string{"wall", "cpu", "command-cpu"} {
+			var ratios []float64
+			for n := range plains {
+				ratios = append(ratios, float64(withs[n][i])/float64(plains[n][i]))
+			}
 			slices.Sort(ratios)
 			b.ReportMetric(ratios[len(ratios)/2], name+"-ratio")
 			b.ReportMetric(ratios[len(ratios)/4], name+"-q1")
@@ -87,22 +91,51 @@ func recordToFile(b *testing.B, path string, command []string) trace.Footer {
 	return foot
 }
 
-// interleave times a and b in pairs, the first of a pair by turns, and returns
-// b/a of the time that passed and of the processor time that the command used.
-func interleave(pairs int, a, b func() (wall, cpu time.Duration)) (wall, cpu []float64) {
+// perfRecord records the same events with perf record.
+func perfRecord(b *testing.B, path string, command []string) {
+	args := []string{"record", "-q", "-o", path, "-m", "8M", "-d",
+		"-e", "exceptions:page_fault_user", "-e", "exceptions:page_fault_kernel",
+		"--filter", kernelFaults,
+		"-e", "raw_syscalls:sys_enter", "--filter", idFilter(memoryCalls),
+		"-e", "raw_syscalls:sys_exit", "--filter", idFilter(memoryCalls, execCalls),
+		"-e", "task:task_newtask", "-e", "sched:sched_process_exec",
+		"-e", "mmap_lock:mmap_lock_acquire_returned", "--filter", "write==1&&success==1", "--"}
+	if out, err := exec.Command("perf", append(args, command...)...).CombinedOutput(); err != nil {
+		b.Fatalf("perf record: %v: %s", err, out)
+	}
+}
+
+// cost is what a run took: time that passed, processor time of this process and
+// all that it waited for, and of the latter alone.
+type cost [3]time.Duration
+
+func costOf(run func()) cost {
+	used := func(who int) time.Duration {
+		var ru unix.Rusage
+		_ = unix.Getrusage(who, &ru)
+		return time.Duration(ru.Utime.Nano() + ru.Stime.Nano())
+	}
+	start, self, children := time.Now(), used(unix.RUSAGE_SELF), used(unix.RUSAGE_CHILDREN)
+	run()
+	wall := time.Since(start)
+	children = used(unix.RUSAGE_CHILDREN) - children
+	return cost{wall, children + used(unix.RUSAGE_SELF) - self, children}
+}
+
+// interleave times a and b in pairs, the first of a pair by turns.
+func interleave(pairs int, a, b func()) (costsA, costsB []cost) {
 	a()
 	b()
 	for i := range pairs {
-		var wa, ca, wb, cb time.Duration
+		var ca, cb cost
 		if i%2 == 0 {
-			wa, ca = a()
-			wb, cb = b()
+			ca = costOf(a)
+			cb = costOf(b)
 		} else {
-			wb, cb = b()
-			wa, ca = a()
+			cb = costOf(b)
+			ca = costOf(a)
 		}
-		wall = append(wall, float64(wb)/float64(wa))
-		cpu = append(cpu, float64(cb)/float64(ca))
+		costsA, costsB = append(costsA, ca), append(costsB, cb)
 	}
-	return wall, cpu
+	return costsA, costsB
 }

@@ -19,7 +19,7 @@ type CommandError struct {
 	Err  error
 }
 
-func (e *CommandError) Error() string { return fmt.Sprintf("record: %s: %v", e.Name, e.Err) }
+func (e *CommandError) Error() string { return fmt.Sprintf("%s: %v", e.Name, e.Err) }
 
 // Unwrap gives the cause.
 func (e *CommandError) Unwrap() error { return e.Err }

@@ -31,9 +31,10 @@ func run(ctx context.Context, o Options) (trace.Footer, error) {
 	default:
 		return trace.Footer{}, fmt.Errorf("record: method %q: choose root, perf or pagemap", o.Method)
 	}
-	if o.PID != 0 && o.Method != trace.MethodRoot {
-		return trace.Footer{}, fmt.Errorf("record: %w: attaching to a process needs method root, this is %s",
-			ErrNotHere, o.Method)
+	if o.PID != 0 {
+		if err := CanAttach(o.PID, o.Method); err != nil {
+			return trace.Footer{}, err
+		}
 	}
 	s := &session{opts: o, start: time.Now(), out: o.sink}
 	if o.PID == 0 {
@@ -58,6 +59,17 @@ func run(ctx context.Context, o Options) (trace.Footer, error) {
 	return s.footer, err
 }
 
+// CanAttach says why process pid cannot be recorded by method m, nil if it can.
+func CanAttach(pid int, m trace.Method) error {
+	if _, err := os.Stat(procPath(pid, "task")); err != nil {
+		return fmt.Errorf("record: process %d: no such process", pid)
+	}
+	if m != trace.MethodRoot {
+		return fmt.Errorf("record: %w: attaching to a process needs method root, this is %s", ErrNotHere, m)
+	}
+	return nil
+}
+
 // failed is the footer of a command that did not start.
 func failed(err error) (trace.Footer, error) {
 	var c *CommandError
@@ -74,7 +86,8 @@ func (s *session) reap(kill bool) error {
 		_ = s.child.signal(unix.SIGKILL) // it may have ended already
 	}
 	st, err := s.child.wait()
-	if execErr := s.child.execErr(); execErr != nil {
+	use, execErr := s.child.started()
+	if execErr != nil {
 		var c *CommandError
 		if errors.As(execErr, &c) {
 			s.footer.Exit = c.Code
@@ -82,27 +95,22 @@ func (s *session) reap(kill bool) error {
 		return execErr
 	}
 	if err != nil {
-		if errors.Is(err, unix.ECHILD) { // the method reaped it, and told ended
-			return nil
-		}
 		return fmt.Errorf("record: wait for the command: %w", err)
 	}
 	ru, _ := st.SysUsage().(*syscall.Rusage)
 	ws, _ := st.Sys().(syscall.WaitStatus)
-	s.ended(ws, ru)
-	return nil
-}
-
-// ended takes the child's exit and what it used into the footer.
-func (s *session) ended(ws syscall.WaitStatus, ru *syscall.Rusage) {
 	s.footer.Exit = ws.ExitStatus()
 	if ws.Signaled() {
 		s.footer.Exit = 128 + int(ws.Signal())
 	}
 	if ru != nil {
-		s.footer.User, s.footer.System = mm.Nanos(ru.Utime.Nano()), mm.Nanos(ru.Stime.Nano())
-		s.footer.MaxRSS = uint64(ru.Maxrss) << 10
+		s.footer.User = max(mm.Nanos(ru.Utime.Nano())-use.user, 0)
+		s.footer.System = max(mm.Nanos(ru.Stime.Nano())-use.system, 0)
+		if kib := uint64(ru.Maxrss); kib > use.maxRSS { // else it is the stub's, COMMAND's was less
+			s.footer.MaxRSS = kib << 10
+		}
 	}
+	return nil
 }
 
 // Header describes a recording about to be made with o by method m.
@@ -114,6 +122,11 @@ func Header(o Options, m trace.Method) trace.Header {
 		Kernel: unix.ByteSliceToString(uts.Release[:]), Arch: unix.ByteSliceToString(uts.Machine[:]),
 		PageSize: os.Getpagesize(), Start: time.Now().UTC().Format(time.RFC3339),
 		Settings: map[string]string{},
+	}
+	if o.PID != 0 {
+		if text, err := os.ReadFile(procPath(o.PID, "cmdline")); err == nil && len(text) > 0 {
+			h.Command = strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+		}
 	}
 	if cpus, err := onlineCPUs(); err == nil {
 		h.CPUs = len(cpus)
@@ -147,7 +160,11 @@ func Header(o Options, m trace.Method) trace.Header {
 func thpSettings(into map[string]string) {
 	const dir = "/sys/kernel/mm/transparent_hugepage"
 	root := os.DirFS(dir)
-	names := []string{"enabled", "defrag", "shmem_enabled", "use_zero_page"}
+	names := []string{"enabled", "defrag", "shmem_enabled", "use_zero_page", "shrink_underused"}
+	for _, k := range []string{"defrag", "pages_to_scan", "scan_sleep_millisecs", "alloc_sleep_millisecs",
+		"max_ptes_none", "max_ptes_swap", "max_ptes_shared"} {
+		names = append(names, "khugepaged/"+k)
+	}
 	if sizes, err := os.ReadDir(dir); err == nil {
 		for _, s := range sizes {
 			if strings.HasPrefix(s.Name(), "hugepages-") {

@@ -126,6 +126,14 @@ func (p *pageMap) folio(pfn uint64) (flags uint64, order mm.Order) {
 		return 0, 0
 	}
 	if at := pfn &^ (folioBlock - 1); at != p.at {
+		// Most frames stand alone: one word says so, at a fiftieth of the cost of
+		// the block.
+		if n, _ := p.flags.ReadAt(p.block[:8], int64(pfn*8)); n == 8 {
+			p.at = ^uint64(0)
+			if flags = le.Uint64(p.block); flags&(kpfTHP|kpfHuge) == 0 {
+				return flags, 0
+			}
+		}
 		n, err := p.flags.ReadAt(p.block, int64(at*8))
 		if err != nil && n == 0 {
 			return 0, 0

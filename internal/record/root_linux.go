@@ -24,7 +24,7 @@ type root struct {
 }
 
 // pollEvery bounds how long records wait in a ring that is not half full.
-const pollEvery = 100 * time.Millisecond
+const pollEvery = 200 * time.Millisecond
 
 // stragglers is how long the rest of a tree may outlive COMMAND before the
 // recording ends without it.
@@ -114,11 +114,7 @@ func (m *root) follow(ctx context.Context) {
 			m.s.footer.Interrupted = true
 			stop.push()
 		}
-		wait := pollEvery
-		if m.d.q.head != m.d.q.tail || m.s.footer.Events == 0 {
-			wait = pollEvery / 4
-		}
-		if m.round(wait) {
+		if m.round(pollEvery) {
 			<-m.ended
 			m.s.footer.Wall = mm.Nanos(time.Since(m.s.start))
 			m.straggle(ctx)

@@ -101,8 +101,8 @@ func (t *traced) leave(k *tracedTask) {
 	ret := int64(info.U[0])
 	if c.nr == unix.SYS_PTRACE {
 		if ret == -int64(unix.EPERM) {
-			t.note("process " + itoa(k.proc.pid) + " asked to trace a process (a debugger, strace): " +
-				"refused, because a process has one tracer only and the recorder is it")
+			t.note(readProgram(k.proc.pid).name + " asked to trace a process, as a debugger does: refused, " +
+				"because a process has one tracer only and the recorder is it; method root traces nothing")
 		}
 		return
 	}

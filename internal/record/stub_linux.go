@@ -20,7 +20,7 @@ const stubName = "hugelab-record-stub"
 // The stub's inherited pipes.
 const (
 	stubGo  = 3 // one byte, goExec or goStops: exec now; end of file: the recorder has gone
-	stubErr = 4 // an exec failure's errno in text; closed by a successful exec
+	stubErr = 4 // a line of what the stub used, then why exec failed; closed by a successful exec
 )
 
 const (
@@ -74,6 +74,9 @@ func stub(path string, argv []string) int {
 			return 125
 		}
 	}
+	var used unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &used)
+	fmt.Fprintf(report, "%d %d %d\n", used.Utime.Nano(), used.Stime.Nano(), used.Maxrss)
 	err := syscall.Exec(path, argv, os.Environ())
 	fmt.Fprintf(report, "exec: %v", err)
 	if errors.Is(err, unix.ENOENT) {
@@ -138,19 +141,30 @@ func watchChild(cmd *exec.Cmd, name string, goW, errR *os.File) *child {
 		defer goW.Close()
 		return cmd.Process.Wait()
 	})
-	c.execErr = sync.OnceValue(func() error {
+	c.started = sync.OnceValues(func() (stubUse, error) {
 		defer errR.Close()
 		text, _ := io.ReadAll(errR)
-		if len(text) == 0 {
-			return nil
+		var use stubUse
+		first, why, _ := strings.Cut(string(text), "\n")
+		if n, _ := fmt.Sscan(first, &use.user, &use.system, &use.maxRSS); n != 3 {
+			why = string(text) // it did not come as far as exec
+		}
+		if why == "" {
+			return use, nil
 		}
 		code := 126
-		if strings.Contains(string(text), unix.ENOENT.Error()) {
+		if strings.Contains(why, unix.ENOENT.Error()) {
 			code = 127
 		}
-		return &CommandError{Name: name, Code: code, Err: errors.New(string(text))}
+		return use, &CommandError{Name: name, Code: code, Err: errors.New(why)}
 	})
 	return c
+}
+
+// LookUp says why name cannot be run as COMMAND, as a *CommandError.
+func LookUp(name string) error {
+	_, err := findCommand(name)
+	return err
 }
 
 // findCommand finds name as a shell would, through PATH.

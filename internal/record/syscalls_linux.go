@@ -1,6 +1,7 @@
 package record
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -86,12 +87,7 @@ var memoryCalls = append([]int64{
 var execCalls = []int64{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
 
 func forkCall(nr int64) bool {
-	for _, n := range forkCalls {
-		if n == nr {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(forkCalls, nr)
 }
 
 // idFilter is a tracepoint filter that passes the system calls of the lists.

@@ -51,10 +51,12 @@ func (t *traced) born(k *tracedTask, event int) error {
 	}
 	p.threads++
 	t.tasks[tid] = &tracedTask{tid: tid, proc: p}
-	t.emit(&trace.Event{
-		Kind: trace.KindNewTask, TID: int32(k.tid), PID: int32(parent.pid), When: t.now(),
-		A: uint64(tid), B: flags, C: uint64(pid),
-	})
+	if parent.space != nil { // else the stub's
+		t.emit(&trace.Event{
+			Kind: trace.KindNewTask, TID: int32(k.tid), PID: int32(parent.pid), When: t.now(),
+			A: uint64(tid), B: flags, C: uint64(pid),
+		})
+	}
 	if t.early[tid] {
 		delete(t.early, tid)
 		if err := resumeTo(unix.PTRACE_CONT, tid, 0); err != nil {
@@ -190,6 +192,9 @@ func (t *traced) execed(pid int) *tracedTask {
 	p.space = sp
 	t.openSpace(sp, pid)
 	t.writeMaps(sp, pid)
+	// Arguments and environment were put into the stack for the program: no
+	// fault of its own. Linux: fs/exec.c:get_arg_page (v6.18).
+	t.absorb(sp, sp.stack)
 	t.settle(sp, pid, pid, everything)
 	t.settleCounter(p, first)
 	return k
@@ -231,6 +236,7 @@ func (t *traced) writeMaps(sp *userSpace, pid int) {
 // look at the process's memory.
 func (t *traced) exiting(k *tracedTask) {
 	p := k.proc
+	told := p.space != nil
 	t.endCall(k)
 	e := trace.Event{Kind: trace.KindExit, TID: int32(k.tid), PID: int32(p.pid)}
 	if p.threads == 1 {
@@ -248,8 +254,10 @@ func (t *traced) exiting(k *tracedTask) {
 	delete(t.tasks, k.tid)
 	// The thread reports its end once more; it is then no longer known.
 	t.tasks[k.tid] = &tracedTask{tid: k.tid, proc: &tracedProc{pid: p.pid}}
-	e.When = t.now()
-	t.emit(&e)
+	if told {
+		e.When = t.now()
+		t.emit(&e)
+	}
 }
 
 // gone handles the end of a thread. Without an exit stop before it, its pages

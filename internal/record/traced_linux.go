@@ -3,7 +3,6 @@ package record
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -97,10 +96,6 @@ func (t *traced) note(text string) {
 // run implements method.
 func (t *traced) run(ctx context.Context, s *session) error {
 	t.s = s
-	if s.child == nil {
-		return errors.New("record: attaching to a running process needs the root method: " +
-			"a seccomp filter cannot be put on a program that runs already")
-	}
 	done := make(chan error, 1)
 	go func() {
 		// Every ptrace call must come from one thread. It is not unlocked, so

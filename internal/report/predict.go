@@ -79,7 +79,7 @@ func predictHead(d *doc, p *predict.Prediction) {
 		now = &p.Rows[0]
 	}
 	d.line(runLine(r, now))
-	d.line(reach(r.AnonShare))
+	d.line(reach(r))
 	d.line("now: " + p.Current + ", " + cmp.Or(p.NowFrom, "as given"))
 	d.gap()
 }
@@ -95,16 +95,25 @@ func runLine(r *predict.Recording, now *predict.Row) string {
 	if r.CPU > 0 {
 		ran += " (" + predict.HumanTime(r.CPU) + " of processor time)"
 	}
+	if now.Killed() {
+		return "it ran " + ran
+	}
 	return fmt.Sprintf("it ran %s, %s of that in the kernel for its memory", ran, share)
 }
 
-// reach says how much of the program these policies can touch.
-func reach(share float64) string {
-	s := fmt.Sprintf("%s of its faults are on private anonymous memory", predict.HumanPercent(share))
-	if share < 0.5 {
-		return s + "; the table says nothing of the rest"
+// reach says how much of the program's memory, and of its faults, these
+// policies can touch at all.
+func reach(r *predict.Recording) string {
+	all := r.AnonBytes + r.FileBytes
+	if all == 0 {
+		return fmt.Sprintf("%s of its faults are on private anonymous memory; the table says nothing of the rest",
+			predict.HumanPercent(r.AnonShare))
 	}
-	return s + "; no policy here changes the rest"
+	share := float64(r.AnonBytes) / float64(all)
+	return fmt.Sprintf("these policies can touch %s of its memory at least: %s private anonymous at peak, beside "+
+		"at most %s of files and shared memory; and %s of its faults; the table says nothing of the rest",
+		predict.HumanPercent(share), predict.HumanBytes(r.AnonBytes), predict.HumanBytes(r.FileBytes),
+		predict.HumanPercent(r.AnonShare))
 }
 
 // rowLabels gives each row a name of at most 10 columns; long ones become p1,
@@ -129,15 +138,15 @@ func rowLabels(p *predict.Prediction) (labels []string, legend []string) {
 
 func predictTable(p *predict.Prediction) table.Writer {
 	t := newTable("policy", "faults", "kernel time", "of run", "peak memory", "at end", "worst",
-		"in large folios", "fallb.")
+		"large folios", "fallbacks")
 	now := p.Now()
 	whole := p.Recording.Whole()
 	labels, _ := rowLabels(p)
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		base := now
-		if r == now {
-			base = nil
+		if r == now || r.Killed() || now != nil && now.Killed() {
+			base = nil // a row that ends early compares with nothing
 		}
 		share := "-"
 		if whole > 0 {
@@ -180,7 +189,7 @@ func coverage(r *predict.Row, s mm.Sizes) string {
 	if second == 0 {
 		return s.Name(first) + " " + out
 	}
-	return fmt.Sprintf("%s %.0f %s %.0f%%",
+	return fmt.Sprintf("%s %.0f%% %s %.0f%%",
 		s.Name(first), 100*r.CoverageBy[first], s.Name(second), 100*r.CoverageBy[second])
 }
 
@@ -206,11 +215,11 @@ func predictNotes(d *doc, p *predict.Prediction) {
 	for _, l := range legend {
 		d.line(l)
 	}
+	softLine(d, p)
 	for i := range p.Rows {
 		r := &p.Rows[i]
 		if r.Killed() {
-			d.line(fmt.Sprintf("* %s: would be killed: %s faults found no memory%s",
-				r.Name, predict.HumanCount(r.OOM), limitText(p.Limit)))
+			d.line(killedLine(p, r))
 		}
 		if r.Hypothetical() {
 			d.line(fmt.Sprintf("* %s: hypothetical: the program itself must advise its memory", r.Name))
@@ -221,6 +230,29 @@ func predictNotes(d *doc, p *predict.Prediction) {
 		if r.Background >= time.Microsecond {
 			d.line(fmt.Sprintf("%s: khugepaged adds %s beside the program", r.Name, predict.HumanTime(r.Background)))
 		}
+	}
+}
+
+// killedLine says when a row ends, and that its numbers do.
+func killedLine(p *predict.Prediction, r *predict.Row) string {
+	when := "after " + predict.HumanTime(r.KilledAt)
+	if p.Layouts > 1 {
+		when = fmt.Sprintf("in %d of %d layouts, first %s", r.Kills, p.Layouts, when)
+	}
+	return fmt.Sprintf("* %s: would be killed %s: no memory left%s; its numbers end there", r.Name, when, limitText(p.Limit))
+}
+
+// softLine names faults that perf does not count, where there are any.
+func softLine(d *doc, p *predict.Prediction) {
+	var parts []string
+	some := false
+	for i := range p.Rows {
+		some = some || p.Rows[i].SoftFaults > 0
+		parts = append(parts, p.Rows[i].Name+" "+predict.HumanCount(p.Rows[i].SoftFaults))
+	}
+	if some {
+		d.line("beside these, pages made for MADV_POPULATE, mlock and the like, without an exception: " +
+			strings.Join(parts, ", "))
 	}
 }
 
@@ -251,6 +283,10 @@ func predictFoot(d *doc, p *predict.Prediction) {
 	d.gap()
 	d.line(predict.NotPredicted)
 	d.line(fmt.Sprintf("kernel time by machine profile %s; memory: %s%s", p.Profile, p.Memory, limitText(p.Limit)))
+	if p.Preset {
+		d.line("a preset is typical of machines of its kind; what a fault costs differs several-fold between " +
+			"machines, above all between virtual ones (to come: hugelab calibrate)")
+	}
 	d.list("assumed:", p.Assumed)
 	d.list("to know of this recording:", p.Notes)
 	d.list("programs that read the settings themselves:", p.Programs)

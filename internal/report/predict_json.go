@@ -35,6 +35,8 @@ type PredictRecordingJSON struct {
 	WallSeconds float64 `json:"wall_seconds" doc:"run time, 0 when not known"`
 	CPUSeconds  float64 `json:"cpu_seconds" doc:"user and system time, 0 when not known"`
 	AnonShare   float64 `json:"anon_share" doc:"share of the faults that is on private anonymous memory"`
+	AnonBytes   uint64  `json:"anon_bytes" doc:"private anonymous memory touched, at its peak under now"`
+	FileBytes   uint64  `json:"file_bytes_at_most" doc:"files and shared memory touched, in windows of 16 pages"`
 }
 
 // PredictPolicyJSON is one row.
@@ -54,7 +56,8 @@ type PredictPolicyJSON struct {
 	SoftFaults        uint64             `json:"soft_faults" doc:"without an exception: populate, mlock"`
 	BackgroundSeconds float64            `json:"background_seconds" doc:"khugepaged's work, beside the program"`
 	CoverageBySize    map[string]float64 `json:"coverage_by_size" doc:"coverage by size"`
-	Killed            bool               `json:"killed" doc:"the program would be killed for want of memory"`
+	Killed            bool               `json:"killed" doc:"the program would be killed for want of memory; the row ends there"`
+	KilledAtSeconds   float64            `json:"killed_at_seconds,omitempty" doc:"when, after the recording's start"`
 	Hypothetical      bool               `json:"hypothetical" doc:"the program itself must advise its memory"`
 	Lacks             []string           `json:"lacks,omitempty" doc:"what the kernel lacks for this policy"`
 	FaultsRange       []uint64           `json:"faults_range,omitempty" doc:"least and most faults over the layouts"`
@@ -103,6 +106,7 @@ func predictJSON(p *predict.Prediction) *PredictJSON {
 		Recording: PredictRecordingJSON{
 			Command: list(r.Command), Method: string(r.Method), Faults: r.Faults, Lost: r.Lost, Kernel: r.Kernel,
 			WallSeconds: r.Wall.Seconds(), CPUSeconds: r.CPU.Seconds(), AnonShare: r.AnonShare,
+			AnonBytes: uint64(r.AnonBytes), FileBytes: uint64(r.FileBytes),
 		},
 		Current: p.Current, Kernel: p.Kernel, Profile: p.Profile, Layouts: p.Layouts, Seed: p.Seed, Notes: list(p.Notes),
 		Recommended: PredictRecommendedJSON{Commands: []string{}},
@@ -129,7 +133,7 @@ func policyJSON(r *predict.Row, s mm.Sizes) PredictPolicyJSON {
 		UntouchedBytes: uint64(r.Untouched), WorstFaultNs: r.WorstFault.Nanoseconds(),
 		Folios: map[string]uint64{}, Coverage: r.Coverage, Fallbacks: r.Fallbacks,
 		SoftFaults: r.SoftFaults, BackgroundSeconds: r.Background.Seconds(), CoverageBySize: map[string]float64{},
-		Killed: r.Killed(), Hypothetical: r.Hypothetical(), Lacks: r.Lacks,
+		Killed: r.Killed(), KilledAtSeconds: r.KilledAt.Seconds(), Hypothetical: r.Hypothetical(), Lacks: r.Lacks,
 	}
 	for o, n := range r.Folios {
 		if n > 0 {

@@ -33,10 +33,11 @@ func sample(t *testing.T) *predict.Prediction {
 		Recording: predict.Recording{
 			Command: []string{"gcc", "-O2", "-c", "a.c"}, Method: "root", Kernel: "6.18.44", Faults: 94_123, Lost: 0,
 			Wall: 3200 * time.Millisecond, CPU: 3 * time.Second, AnonShare: 0.71,
+			AnonBytes: 300 << 20, FileBytes: 20 << 20,
 		},
 		Kernel: "6.6", Current: now.Spec(s), Sizes: s, Profile: "vm (preset, not measured on this machine)",
-		NowFrom: "the settings of this host", Memory: "fresh", Limit: 512 << 20, Seed: 7,
-		Assumed: predict.Assumptions(), Programs: predict.Programs(nil),
+		Preset: true, NowFrom: "the settings of this host", Memory: "fresh", Limit: 512 << 20, Seed: 7,
+		Assumed: predict.Assumptions(), Programs: predict.Programs(predict.Runtimes{}),
 		Notes: []string{"not known: the order in which pages were touched (1.20k pages)"},
 	}
 	spec := func(name string) predict.Named {
@@ -66,7 +67,8 @@ func sample(t *testing.T) *predict.Prediction {
 	p.Rows[2].Folios[4], p.Rows[2].Coverage, p.Rows[2].CoverageBy[4] = 5123, 0.93, 0.93
 	p.Rows[3].Folios[9], p.Rows[3].Coverage = 210, 0.98
 	p.Rows[3].CoverageBy[9], p.Rows[3].CoverageBy[4] = 0.855, 0.125
-	p.Rows[3].OOM, p.Rows[3].Fallbacks = 3, 1_234_567
+	p.Rows[3].OOM, p.Rows[3].KilledAt, p.Rows[3].Kills, p.Rows[3].Fallbacks = 1, 1234*time.Millisecond, 1, 1_234_567
+	p.Rows[4].SoftFaults = 12
 	p.Rows[3].Background = 3 * time.Millisecond
 	p.Mappings = []predict.MappingUse{
 		{Mapping: "anonymous", By: make([]predict.RegionUse, len(p.Rows))},

@@ -1,0 +1,318 @@
+package difftest
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hugelab/hugelab/internal/kernel"
+	"github.com/hugelab/hugelab/internal/kstat"
+	"github.com/hugelab/hugelab/mm"
+)
+
+// Host makes executors on the running kernel. Its policy is whatever the
+// caller has set.
+type Host struct {
+	puppets *puppets
+	folios  *kernel.Folios
+	counts  *liveCounters
+}
+
+// OpenHost starts the helper that programs' processes are forked from. It
+// needs root.
+func OpenHost() (*Host, error) {
+	h := &Host{}
+	var err error
+	if h.folios, err = kernel.OpenFolios(); err != nil {
+		return nil, err
+	}
+	if h.counts, err = openCounters(); err != nil {
+		h.Close()
+		return nil, err
+	}
+	if h.puppets, err = startPuppets(); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
+}
+
+// Close ends the helper and all processes that descend from it.
+func (h *Host) Close() {
+	if h.puppets != nil {
+		h.puppets.close()
+	}
+	if h.counts != nil {
+		h.counts.close()
+	}
+	h.folios.Close()
+}
+
+// hostRun is one program on the host.
+type hostRun struct {
+	h     *Host
+	procs []*hostProc // nil: ended
+	begin []int64
+}
+
+type hostProc struct {
+	*puppet
+	pages *kernel.FolioMap
+	smaps *os.File
+}
+
+// Start forks a fresh process for a program.
+func (h *Host) Start() (*hostRun, error) {
+	r := &hostRun{h: h}
+	p, _, err := h.puppets.first().fork()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.add(p); err != nil {
+		return nil, err
+	}
+	if err := r.lay(p); err != nil {
+		r.Close()
+		return nil, err
+	}
+	r.begin, err = h.counts.read()
+	if err != nil {
+		r.Close()
+	}
+	return r, err
+}
+
+func (r *hostRun) add(p *puppet) error {
+	pages, err := kernel.OpenFolioMap(p.pid)
+	if err != nil {
+		return err
+	}
+	smaps, err := os.Open("/proc/" + strconv.Itoa(p.pid) + "/smaps")
+	if err != nil {
+		pages.Close()
+		return err
+	}
+	r.procs = append(r.procs, &hostProc{p, pages, smaps})
+	return nil
+}
+
+// lay makes what every program finds: the anchor, an empty heap, and huge pages
+// as the policy has them.
+func (r *hostRun) lay(p *puppet) error {
+	for _, call := range [][]uint64{
+		{unix.SYS_PRCTL, unix.PR_SET_THP_DISABLE, 0, 0, 0, 0},
+		{unix.SYS_MMAP, uint64(anchorAt), pageSize, 0,
+			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED, ^uint64(0), 0},
+	} {
+		rep, err := p.do(doSyscall, call...)
+		if err != nil {
+			return err
+		}
+		if e := rep.errno(); e != mm.OK {
+			return fmt.Errorf("helper process: lay out memory: call %d: %w", call[0], e)
+		}
+	}
+	rep, err := p.do(doSyscall, unix.SYS_BRK, 0)
+	if err == nil && rep.Result != int64(heapAt) {
+		err = fmt.Errorf("helper process: the heap begins at %#x, not %#x", rep.Result, uint64(heapAt))
+	}
+	return err
+}
+
+func (p *hostProc) close() {
+	p.pages.Close()
+	p.smaps.Close()
+}
+
+// Close implements Executor.
+func (r *hostRun) Close() error {
+	var first error
+	for i, p := range r.procs {
+		if p == nil {
+			continue
+		}
+		p.close()
+		if err := p.exit(); err != nil && first == nil {
+			first = err
+		}
+		r.procs[i] = nil
+	}
+	return first
+}
+
+// Do implements Executor.
+func (r *hostRun) Do(a *action) (s Seen, err error) {
+	p := r.procs[a.proc]
+	switch a.op().Kind {
+	case mm.OpFork:
+		c, rep, err := p.fork()
+		if err != nil {
+			return s, err
+		}
+		s.Faults = rep.faults()
+		if err := r.add(c); err != nil {
+			return s, err
+		}
+	case mm.OpExit:
+		p.close()
+		r.procs[a.proc] = nil
+		if err := p.exit(); err != nil {
+			return s, err
+		}
+	default:
+		rep, err := r.call(p, a)
+		if err != nil {
+			return s, err
+		}
+		s.Errno, s.Faults, s.Refused = rep.errno(), rep.faults(), rep.Refused
+	}
+	return s, r.look(&s)
+}
+
+// call does an action that is one system call, or a run of touches.
+func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
+	op := a.op()
+	at, n := uint64(a.at), uint64(a.n)*pageSize
+	sys := func(nr uint64, args ...uint64) (reply, error) {
+		return p.do(doSyscall, append([]uint64{nr}, args...)...)
+	}
+	switch op.Kind {
+	case mm.OpTouch:
+		how := uint64(0)
+		if op.Access&mm.Write != 0 {
+			if how = 1; op.Access&mm.ZeroData != 0 {
+				how = 2
+			}
+		}
+		return p.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
+	case mm.OpMap:
+		return sys(unix.SYS_MMAP, at, n, uint64(op.Access&mm.Prot), mapFlags(op), ^uint64(0), 0)
+	case mm.OpUnmap:
+		return sys(unix.SYS_MUNMAP, at, n)
+	case mm.OpProtect:
+		return sys(unix.SYS_MPROTECT, at, n, uint64(op.Access&mm.Prot))
+	case mm.OpAdvise:
+		return sys(unix.SYS_MADVISE, at, n, op.Arg)
+	case mm.OpRemap:
+		return sys(unix.SYS_MREMAP, at, n, op.Arg*pageSize, uint64(op.Flags), uint64(a.to))
+	case mm.OpLock:
+		return sys(unix.SYS_MLOCK2, at, n, uint64(op.Flags&mm.LockOnFault))
+	case mm.OpUnlock:
+		return sys(unix.SYS_MUNLOCK, at, n)
+	case mm.OpBrk:
+		return brk(sys, uint64(heapAt)+n)
+	case mm.OpTHPDisable:
+		on, flags := uint64(1), uint64(0)
+		switch mm.THPDisable(op.Arg) {
+		case mm.THPEnabled:
+			on = 0
+		case mm.THPExceptAdvised:
+			flags = 2
+		}
+		return sys(unix.SYS_PRCTL, unix.PR_SET_THP_DISABLE, on, flags, 0, 0)
+	}
+	return reply{}, fmt.Errorf("operation %d: not one that programs have", op.Kind)
+}
+
+// brk turns brk's way to say no into an errno.
+func brk(sys func(uint64, ...uint64) (reply, error), want uint64) (reply, error) {
+	r, err := sys(unix.SYS_BRK, want)
+	if err == nil && r.Result != int64(want) {
+		r.Result = -int64(mm.ENOMEM)
+	}
+	return r, err
+}
+
+func mapFlags(op *mm.Op) uint64 {
+	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED)
+	for _, x := range []struct {
+		has mm.OpFlags
+		set uint64
+	}{
+		{mm.MapStack, unix.MAP_STACK}, {mm.MapNoReserve, unix.MAP_NORESERVE},
+		{mm.MapPopulate, unix.MAP_POPULATE}, {mm.MapLocked, unix.MAP_LOCKED},
+	} {
+		if op.Flags&x.has != 0 {
+			f |= x.set
+		}
+	}
+	return f
+}
+
+// look reads what all processes have, and the counters.
+func (r *hostRun) look(s *Seen) error {
+	r.h.folios.Forget()
+	for _, p := range r.procs {
+		var seen ProcSeen
+		if p != nil {
+			if err := r.proc(p, &seen); err != nil {
+				return err
+			}
+		}
+		s.Procs = append(s.Procs, seen)
+	}
+	now, err := r.h.counts.read()
+	if err != nil {
+		return err
+	}
+	for i := range now {
+		now[i] -= r.begin[i]
+	}
+	s.Counters = now
+	return nil
+}
+
+func (r *hostRun) proc(p *hostProc, s *ProcSeen) error {
+	var err error
+	if s.VMAs, err = readVMAs(p.smaps); err != nil {
+		return err
+	}
+	add := func(at mm.VA, in kstat.PageInfo) {
+		s.Pages = append(s.Pages, PageSeen{
+			At: at, PFN: in.PFN, Index: in.Index, Order: in.Order, PMD: in.PMD, Zero: in.Zero,
+			Exclusive: in.Exclusive, Guard: in.Guard,
+		})
+	}
+	if err := r.h.folios.Each(p.pages, heapAt, heapAt+mm.VA(slotSize), add); err != nil {
+		return err
+	}
+	return r.h.folios.Each(p.pages, arenaAt, arenaEnd, add)
+}
+
+// readVMAs reads the mappings of the arena from smaps.
+func readVMAs(f *os.File) (all []mm.VMAInfo, err error) {
+	if _, err := f.Seek(0, 0); err != nil {
+		return nil, err
+	}
+	sc := bufio.NewScanner(f)
+	in := false
+	for sc.Scan() {
+		line := sc.Text()
+		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok {
+			if in {
+				all[len(all)-1].Flags = mm.ParseVMAFlags(strings.Fields(flags))
+			}
+			continue
+		}
+		if c := line[0]; c >= 'A' && c <= 'Z' {
+			continue
+		}
+		span, _, _ := strings.Cut(line, " ")
+		lo, hi, _ := strings.Cut(span, "-")
+		from, err1 := strconv.ParseUint(lo, 16, 64)
+		to, err2 := strconv.ParseUint(hi, 16, 64)
+		if err1 != nil || err2 != nil {
+			return nil, fmt.Errorf("smaps: %q: want a mapping", line)
+		}
+		at := mm.VA(from)
+		in = at == anchorAt || at >= heapAt && at < heapAt+mm.VA(slotSize) || at >= arenaAt && at < arenaEnd
+		if in {
+			all = append(all, mm.VMAInfo{Start: mm.VA(from), End: mm.VA(to)})
+		}
+	}
+	return all, sc.Err()
+}

@@ -1,0 +1,134 @@
+package difftest
+
+import (
+	"fmt"
+
+	"github.com/hugelab/hugelab/mm"
+)
+
+// Model is the model as an executor.
+type Model struct {
+	m      *mm.Machine
+	c      mm.Current
+	counts []int64
+	procs  []bool // alive
+	vmas   []mm.VMAInfo
+	check  bool
+}
+
+// modelMemory is enough that no program runs out of it.
+const modelMemory = 8 << 30
+
+// NewModel makes a machine with one process on it, under the program's policy.
+// With check every step is held to mm.Machine.Check.
+func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
+	policy, err := policyOf(p.Policy)
+	if err != nil {
+		return nil, err
+	}
+	// No pass of khugepaged comes by itself.
+	policy.Khugepaged.ScanSleep = 1 << 60
+	m, err := mm.New(mm.Config{Nodes: []mm.Node{{Mem: modelMemory}}, CPUs: 2, Rules: rules, Policy: policy})
+	if err != nil {
+		return nil, err
+	}
+	x := &Model{m: m, procs: []bool{true}, check: check}
+	ops := []mm.Op{
+		{Kind: mm.OpExec, Space: spaceOf(0)},
+		{Kind: mm.OpMap, Space: spaceOf(0), Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
+			Arg: uint64(heapAt)},
+		{Kind: mm.OpMap, Space: spaceOf(0), Region: anchorRegion, N: 1, Flags: mm.MapFixed, Arg: uint64(anchorAt)},
+	}
+	_, err = m.Exec(ops, nil)
+	return x, err
+}
+
+// Close implements Executor.
+func (x *Model) Close() error { return nil }
+
+// Do implements Executor.
+func (x *Model) Do(a *action) (Seen, error) {
+	var s Seen
+	if a.op().Kind == mm.OpTouch {
+		x.touch(a, &s)
+	} else if err := x.call(a, &s); err != nil {
+		return s, err
+	}
+	switch a.op().Kind {
+	case mm.OpFork:
+		x.procs = append(x.procs, true)
+	case mm.OpExit:
+		x.procs[a.proc] = false
+	}
+	if x.check {
+		if err := x.m.Check(); err != nil {
+			return s, fmt.Errorf("the model contradicts itself: %w", err)
+		}
+	}
+	for i, alive := range x.procs {
+		var p ProcSeen
+		if alive {
+			p = x.proc(spaceOf(i))
+		}
+		s.Procs = append(s.Procs, p)
+	}
+	s.Counters = x.counters()
+	return s, nil
+}
+
+func (x *Model) call(a *action, s *Seen) error {
+	var res [2]mm.Result
+	before := x.m.Usage.SoftFaults
+	if _, err := x.m.Exec(a.ops[:a.nops], res[:a.nops]); err != nil {
+		return err
+	}
+	s.Errno = res[0].Errno
+	s.Faults = x.m.Usage.SoftFaults - before
+	return nil
+}
+
+// touch does the run one by one, because only Touch says how each ended.
+func (x *Model) touch(a *action, s *Seen) {
+	op, at := a.op(), a.at
+	for n := op.N; n > 0; n-- {
+		switch x.m.Touch(&x.c, op.Space, at, op.Access) {
+		case mm.Hit:
+		case mm.Done:
+			s.Faults++
+		default:
+			s.Refused++
+		}
+		at += mm.VA(int64(op.Stride) * pageSize)
+	}
+}
+
+func (x *Model) proc(sp mm.Space) (p ProcSeen) {
+	x.vmas = x.m.VMAs(sp, x.vmas[:0])
+	for _, v := range x.vmas {
+		p.VMAs = append(p.VMAs, v)
+		for at := v.Start; at < v.End; at += pageSize {
+			in := x.m.PageInfo(sp, at)
+			if in.Present || in.Guard {
+				p.Pages = append(p.Pages, PageSeen{
+					At: at, PFN: in.PFN, Index: in.Index, Order: in.Order, PMD: in.PMD, Zero: in.Zero,
+					Exclusive: in.Exclusive, Guard: in.Guard,
+				})
+			}
+		}
+	}
+	return p
+}
+
+func (x *Model) counters() []int64 {
+	var all []int64
+	c := &x.m.Counters
+	for _, n := range vmCounters {
+		all = append(all, int64(c.Get(n)))
+	}
+	for _, o := range programSizes().Orders() {
+		for _, f := range sizeCounters {
+			all = append(all, int64(f.get(&c.Size[o])))
+		}
+	}
+	return all
+}

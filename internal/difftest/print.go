@@ -1,0 +1,92 @@
+package difftest
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hugelab/hugelab/mm"
+)
+
+// String is the program's text form: Parse reads it back.
+func (p *Program) String() string {
+	var b strings.Builder
+	if p.Policy != "" {
+		fmt.Fprintln(&b, "policy", p.Policy)
+	}
+	for i := range p.Steps {
+		fmt.Fprintln(&b, p.Steps[i].String())
+	}
+	return b.String()
+}
+
+// String is the step's line.
+func (s *Step) String() string {
+	w := []string{s.Verb.String()}
+	add := func(words ...string) { w = append(w, words...) }
+	switch s.Verb {
+	case VerbMap:
+		add(s.Area.Region, sizeText(s.Area.To))
+	case VerbFork, VerbIn:
+		add(s.Name)
+	case VerbBrk:
+		add(sizeText(s.Size))
+	case VerbPrctl:
+		add("thp-disable", prctlNames[s.Prctl])
+	case VerbExit:
+	default:
+		add(s.Area.String())
+	}
+	switch s.Verb {
+	case VerbTouch:
+		if s.Access&mm.Write != 0 {
+			add("w")
+		} else {
+			add("r")
+		}
+	case VerbAdvise:
+		add(adviceName(s.Advice))
+	case VerbProtect:
+		add(protNames[s.Access&3])
+	case VerbExpect:
+		add(s.Expect.String())
+	}
+	return strings.Join(s.optionWords(w), " ")
+}
+
+func (s *Step) optionWords(w []string) []string {
+	if s.Verb == VerbRemap {
+		if s.Size != 0 {
+			w = append(w, "size="+sizeText(s.Size))
+		}
+		if s.Name != "" {
+			w = append(w, "to="+s.Name)
+		}
+	}
+	if s.Place != (Place{}) {
+		at := "at=" + s.Place.In
+		if s.Place.At != 0 || s.Place.In == "" {
+			at += "+" + sizeText(s.Place.At)
+		}
+		w = append(w, at)
+	}
+	if s.Verb == VerbMap && s.Access != mm.Read|mm.Write {
+		w = append(w, "prot="+protNames[s.Access&3])
+	}
+	for _, o := range options {
+		if o.verb == s.Verb && o.flag != 0 && s.Flags&o.flag != 0 {
+			w = append(w, o.key)
+		}
+	}
+	if s.Verb == VerbTouch {
+		switch {
+		case s.Step < 0:
+			w = append(w, "step=-"+sizeText(mm.Bytes(-s.Step)))
+		case s.Step > 0:
+			w = append(w, "step="+sizeText(mm.Bytes(s.Step)))
+		}
+		if s.Access&mm.ZeroData != 0 {
+			w = append(w, "data=zero")
+		}
+	}
+	return w
+}

@@ -1,0 +1,11 @@
+//go:build linux
+
+package difftest
+
+// puppetCode and puppetSignal are never called here: their instructions are
+// copied.
+func puppetCode()
+func puppetSignal()
+
+// puppetText tells where the two begin.
+func puppetText() (code, signal uintptr)

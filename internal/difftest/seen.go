@@ -1,0 +1,105 @@
+package difftest
+
+import (
+	"fmt"
+
+	"github.com/hugelab/hugelab/mm"
+)
+
+// Executor does a program's actions one by one and shows what it then has.
+type Executor interface {
+	// Do does one action that is not none.
+	Do(a *action) (Seen, error)
+	// Close ends every process of the program.
+	Close() error
+}
+
+// Seen is what one side shows after a step.
+type Seen struct {
+	Errno    mm.Errno // of the step's call
+	Faults   uint64   // that the step completed, hardware and soft ones
+	Refused  uint64   // touches that were refused
+	Procs    []ProcSeen
+	Counters []int64 // by CounterNames, since the program began
+}
+
+// ProcSeen is one process; an ended one is empty.
+type ProcSeen struct {
+	VMAs  []mm.VMAInfo // in the arena, merged neighbours apart
+	Pages []PageSeen   // present pages and guard markers, in address order
+}
+
+// PageSeen is what is behind one page.
+type PageSeen struct {
+	At        mm.VA
+	PFN       mm.PFN // means something within one Seen only
+	Index     uint32
+	Order     mm.Order
+	PMD       bool
+	Zero      bool
+	Exclusive bool // mapped once
+	Guard     bool
+}
+
+// String is the page without its frame: "2m[5] pmd shared".
+func (p PageSeen) String() string {
+	if p.Guard {
+		return "guard"
+	}
+	t := sizeText(pageSize << p.Order)
+	if p.Order > 0 {
+		t += fmt.Sprintf("[%d]", p.Index)
+	}
+	if p.PMD {
+		t += " pmd"
+	}
+	if p.Zero {
+		return t + " zero"
+	}
+	if !p.Exclusive {
+		t += " shared"
+	}
+	return t
+}
+
+// vmCounters are the counters of /proc/vmstat that are compared: those that
+// only huge pages move, so that programs elsewhere leave them alone.
+var vmCounters = []mm.Counter{
+	mm.THPFaultAlloc, mm.THPFaultFallback, mm.THPFaultFallbackCharge, mm.THPCollapseAlloc,
+	mm.THPCollapseAllocFailed, mm.THPZeroPageAllocFailed, mm.THPSplitPage, mm.THPSplitPageFailed,
+	mm.THPDeferredSplitPage, mm.THPUnderusedSplitPage, mm.THPSplitPMD, mm.THPScanExceedNonePTE,
+	mm.THPScanExceedSwapPTE, mm.THPScanExceedSharePTE,
+}
+
+// sizeCounters are the files of hugepages-<k>kB/stats that are compared.
+var sizeCounters = []struct {
+	file string
+	get  func(*mm.SizeStats) uint64
+}{
+	{"anon_fault_alloc", func(s *mm.SizeStats) uint64 { return s.AnonFaultAlloc }},
+	{"anon_fault_fallback", func(s *mm.SizeStats) uint64 { return s.AnonFaultFallback }},
+	{"anon_fault_fallback_charge", func(s *mm.SizeStats) uint64 { return s.AnonFaultFallbackCharge }},
+	{"split", func(s *mm.SizeStats) uint64 { return s.Split }},
+	{"split_failed", func(s *mm.SizeStats) uint64 { return s.SplitFailed }},
+	{"split_deferred", func(s *mm.SizeStats) uint64 { return s.SplitDeferred }},
+	{"nr_anon", func(s *mm.SizeStats) uint64 { return s.NrAnon }},
+	{"nr_anon_partially_mapped", func(s *mm.SizeStats) uint64 { return s.NrAnonPartiallyMapped }},
+}
+
+// programSizes are the sizes of the machine that programs are written for.
+func programSizes() mm.Sizes { return mm.Sizes{Base: pageSize, PMD: 9} }
+
+// CounterNames names Seen.Counters: vmstat's, then size by size.
+func CounterNames() []string {
+	var all []string
+	for _, c := range vmCounters {
+		all = append(all, c.String())
+	}
+	s := programSizes()
+	for _, o := range s.Orders() {
+		for _, f := range sizeCounters {
+			all = append(all, s.Dir(o)+"/"+f.file)
+		}
+	}
+	return all
+}
