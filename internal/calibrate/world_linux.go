@@ -126,9 +126,13 @@ func (w *world) call(ops []mm.Op, i int) error {
 		} else {
 			flags |= unix.MAP_ANONYMOUS
 		}
-		w.at[o.Region], err = call(unix.SYS_MMAP, uintptr(o.Arg), n, prot(o.Access), flags, fd)
-		if err == nil && w.at[o.Region] != uintptr(o.Arg) {
+		var got uintptr
+		got, err = call(unix.SYS_MMAP, uintptr(o.Arg), n, prot(o.Access), flags, fd)
+		if err == nil && got != uintptr(o.Arg) {
 			err = errors.New("mmap landed elsewhere")
+		}
+		if err == nil {
+			w.at[o.Region] = got
 		}
 	case mm.OpUnmap:
 		_, err = call(unix.SYS_MUNMAP, a, n, 0, 0, 0)
