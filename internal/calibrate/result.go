@@ -19,6 +19,7 @@ type Result struct {
 	Rows     []Row      `json:"rows"`
 	Notes    []string   `json:"notes"`
 	Memory   Memory     `json:"memory"`
+	Cold     float64    `json:"cold"` // ns that a fault takes longer when caches are cold; in the profile
 
 	Nanos   map[string]float64 `json:"nanoseconds"` // of kernel time, by primitive
 	Elapsed map[string]float64 `json:"elapsed"`     // of processor time, by primitive

@@ -23,7 +23,12 @@ type world struct {
 	zero    int // /dev/zero
 	procs   *procs
 	sampler *sampler
+	empty   int64  // what timing nothing shows
+	own     []byte // memory that the program uses between faults
 }
+
+// ownBytes is as much as the nearer caches of a server's processor hold.
+const ownBytes = 2 << 20
 
 func newWorld() (*world, error) {
 	page := os.Getpagesize()
@@ -31,7 +36,11 @@ func newWorld() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{sizes: sizes, page: uintptr(page), at: map[mm.Region]uintptr{}, iov: make([]unix.Iovec, 1024)}
+	w := &world{sizes: sizes, page: uintptr(page), at: map[mm.Region]uintptr{}, iov: make([]unix.Iovec, 1024),
+		own: make([]byte, ownBytes)}
+	for i := range w.own {
+		w.own[i] = 1
+	}
 	if w.heap, err = call(unix.SYS_BRK, 0, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("brk: %w", err)
 	}
