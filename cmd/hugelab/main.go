@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	kernel.Guardian() // as the next two: in the processes that the package starts it does not return
+	kernel.Guardian() // as the next: in the processes that the package starts it does not return
 	record.Stub()     // in the process that becomes the recorded program this does not return
 	calibrate.Helper()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

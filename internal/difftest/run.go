@@ -121,5 +121,5 @@ func (e *Expected) holds(p *PageSeen) bool {
 	case e.PMD == 1 && !p.PMD || e.PMD == -1 && p.PMD:
 		return false
 	}
-	return p.Zero || e.Shared == !p.Exclusive
+	return p.Zero || e.Shared == (p.Maps > 1)
 }
