@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"encoding/binary"
+	"runtime"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -90,13 +91,14 @@ func (w *world) time(s *step, sampled bool) (sample, error) {
 // time by the wall clock: an interruption is in few of them.
 func (w *world) singly(s *step) int64 {
 	var times []int64
+	var sum byte
 	for i := range s.ops {
 		o := &s.ops[i]
 		p := pointer(w.addr(o))
 		for range o.N {
 			if s.cold {
 				for at := 0; at < len(w.own); at += 64 {
-					sink += w.own[at]
+					sum += w.own[at]
 				}
 			}
 			begin := time.Now()
@@ -105,6 +107,7 @@ func (w *world) singly(s *step) int64 {
 			p = unsafe.Add(p, uintptr(o.Stride)*w.page)
 		}
 	}
+	runtime.KeepAlive(sum)
 	slices.Sort(times)
 	return times[len(times)/2]
 }

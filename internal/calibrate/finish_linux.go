@@ -18,9 +18,6 @@ func (s *session) result() (*Result, error) {
 	var warm []float64
 	for i := range s.all {
 		w, g := &s.all[i], &s.got[i]
-		if s.out[i] != "" {
-			s.notes = append(s.notes, fmt.Sprintf("%s: not measured: %s", w.name, s.out[i]))
-		}
 		if g.Steps == nil {
 			continue
 		}
@@ -36,6 +33,7 @@ func (s *session) result() (*Result, error) {
 			}
 		}
 	}
+	s.notes = append(s.notes, s.missing()...)
 	use(r.Rows, counts)
 	preset, _ := hw.Preset("vm")
 	var guessed []mm.Prim
@@ -47,6 +45,26 @@ func (s *session) result() (*Result, error) {
 	r.Memory = memoryOf(warm)
 	s.judge(r)
 	return r, nil
+}
+
+// missing says which workloads were not measured, once for each reason.
+func (s *session) missing() []string {
+	var notes []string
+	for i := range s.all {
+		why := s.out[i]
+		if why == "" {
+			continue
+		}
+		var names []string
+		for j := i; j < len(s.all); j++ {
+			if s.out[j] == why {
+				names = append(names, s.all[j].name)
+				delete(s.out, j)
+			}
+		}
+		notes = append(notes, "not measured: "+strings.Join(names, ", ")+": "+why)
+	}
+	return notes
 }
 
 // config is a model machine like this one.
@@ -112,9 +130,7 @@ func (s *session) judge(r *Result) {
 		r.Profile.Made.Rows = append(r.Profile.Made.Rows, hw.MadeRow{Name: x.Name, Measured: round(x.Measured),
 			Elapsed: round(x.Elapsed), Fitted: round(x.Fitted), Spread: round(x.Spread)})
 	}
-	for _, g := range r.Guessed {
-		r.Profile.Made.Guessed = append(r.Profile.Made.Guessed, g)
-	}
+	r.Profile.Made.Guessed = r.Guessed
 }
 
 // cool adds to every fault what it costs more when the program has used its

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -200,8 +201,6 @@ func prot(a mm.Access) uintptr {
 // pointer is an address of a map that Go's runtime does not know.
 func pointer(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
-var sink byte // keeps reads from being optimised away
-
 //go:noinline
 func touchPages(p unsafe.Pointer, n int, stride uintptr, write bool) {
 	if write {
@@ -216,7 +215,7 @@ func touchPages(p unsafe.Pointer, n int, stride uintptr, write bool) {
 		sum += *(*byte)(p)
 		p = unsafe.Add(p, stride)
 	}
-	sink += sum
+	runtime.KeepAlive(sum)
 }
 
 // touchByKernel lets the kernel store one byte into each page.
