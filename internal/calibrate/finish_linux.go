@@ -135,23 +135,23 @@ func (s *session) judge(r *Result) {
 
 // cool adds to every fault what it costs more when the program has used its
 // caches since the last one. Workloads fault back to back, where all of the
-// kernel's code and data are in the caches; programs do not.
+// kernel's code and data are in the caches; programs do not. All of it counts
+// as kernel time: ticks found that much more of it in a loop of such faults
+// (docs/calibrate.md).
 func (r *Result) cool() {
 	byName := map[string]*Row{}
 	for i := range r.Rows {
 		byName[r.Rows[i].Name] = &r.Rows[i]
 	}
-	hot, cold, usual := byName[hotFault], byName[coldFault], byName["write fault, small page"]
+	hot, cold, usual := byName[hotFault], byName[coldFault], byName[smallFault]
 	if hot == nil || cold == nil || usual == nil {
 		return
 	}
-	share := usual.Measured / usual.Elapsed
-	for _, x := range []*Row{hot, cold} {
-		x.Measured = x.Elapsed * share
-	}
 	r.Cold = max(0, cold.Elapsed-hot.Elapsed)
-	for p, share := range map[mm.Prim]float64{mm.PrimFaultUser: share, mm.PrimFaultKernel: 1, mm.PrimFaultFile: share} {
-		r.Profile.Nanos[p] = round(r.Profile.Nanos[p] + r.Cold*share)
+	hot.Measured = hot.Elapsed * usual.Measured / usual.Elapsed
+	cold.Measured = hot.Measured + r.Cold
+	for _, p := range []mm.Prim{mm.PrimFaultUser, mm.PrimFaultKernel, mm.PrimFaultFile} {
+		r.Profile.Nanos[p] = round(r.Profile.Nanos[p] + r.Cold)
 		r.Profile.Elapsed[p] = round(r.Profile.Elapsed[p] + r.Cold)
 	}
 }

@@ -127,7 +127,7 @@ func (k *maker) faults() workload {
 	n := k.n
 	return workload{name: "small pages", warm: n, steps: []step{
 		k.small(regionA, n),
-		{name: "write fault, small page", ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n},
+		{name: smallFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n},
 		{name: "mprotect to read, small pages", ops: []mm.Op{protect(regionA, 0, n, mm.Read)}, per: n},
 		{name: "mprotect to write, small pages", ops: []mm.Op{protect(regionA, 0, n, mm.Read|mm.Write)}, per: n},
 		{name: "madvise(MADV_DONTNEED), small pages", ops: []mm.Op{advise(regionA, n, mm.AdviseDontNeed)}, per: n},
@@ -135,6 +135,9 @@ func (k *maker) faults() workload {
 		{name: "munmap, small pages", ops: []mm.Op{unmap(regionA, n)}, per: n},
 	}}
 }
+
+// smallFault is the commonest step of all.
+const smallFault = "write fault, small page"
 
 // hotFault and coldFault are the steps that tell what a fault costs more
 // between a program's own work than back to back.
