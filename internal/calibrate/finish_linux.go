@@ -34,6 +34,9 @@ func (s *session) result() (*Result, error) {
 		}
 	}
 	s.notes = append(s.notes, s.missing()...)
+	if !split(r.Rows) {
+		s.notes = append(s.notes, "kernel and user time of faults could not be told apart: too few ticks: give a longer --time")
+	}
 	use(r.Rows, counts)
 	preset, _ := hw.Preset("vm")
 	var guessed []mm.Prim
