@@ -82,7 +82,8 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 		return enc.Encode(hello{Err: err.Error()})
 	}
 	defer w.close()
-	h := hello{Pinned: cpu, Clock: w.emptyStep(), Ballast: ownMaps()}
+	w.empty = w.emptyStep()
+	h := hello{Pinned: cpu, Clock: w.empty, Ballast: ownMaps()}
 	if err := w.startSampler(); err != nil {
 		h.Sampler = err.Error()
 	}

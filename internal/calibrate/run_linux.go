@@ -146,7 +146,7 @@ func (s *session) switched(ctx context.Context, wait time.Duration) (err error) 
 	}
 	if s.Keep {
 		for _, i := range todo {
-			s.out[i] = "its size is switched off, and no setting was to be changed"
+			s.out[i] = "their sizes are switched off, and no setting was to be changed"
 		}
 		return nil
 	}
