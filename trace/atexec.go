@@ -108,7 +108,12 @@ func special(name string) bool {
 func (p *Replay) area(sp *space, start, end uint64, e *Event) mm.Area {
 	x := &sp.exe
 	if special(e.Name) {
-		return mm.AreaStack // placed above the stack's top, and moved with it
+		// Most kernels place it above the stack's top and move it with that; 6.16
+		// and later for x86 put it where any map without an address goes.
+		if e.A < sp.stackAt {
+			return mm.AreaMmap
+		}
+		return mm.AreaStack
 	}
 	file := e.D != 0 || strings.HasPrefix(e.Name, "/")
 	if file && x.file == 0 {

@@ -32,6 +32,7 @@ type space struct {
 	heapStart uint64    // page
 	brk       uint64    // page behind the heap's last
 	exe       exe
+	stackAt   uint64 // the stack pointer at exec, 0 not known
 }
 
 // task returns the event's thread; nil when it has no address space: it stands
@@ -137,6 +138,10 @@ func (p *Replay) exec(e *Event) {
 		t = p.tasks[e.TID]
 	}
 	sp := p.newSpace()
+	sp.stackAt = e.B
+	if p.onExec != nil {
+		p.onExec(e.Name)
+	}
 	op := mm.Op{Kind: mm.OpExec, Space: sp.id, Thread: mm.Thread(e.TID), Aux: e.C & 1}
 	if t != nil {
 		op.Arg = uint64(t.space.id)

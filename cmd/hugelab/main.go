@@ -9,12 +9,14 @@ import (
 
 	"github.com/hugelab/hugelab/internal/calibrate"
 	"github.com/hugelab/hugelab/internal/kernel"
+	"github.com/hugelab/hugelab/internal/lab"
 	"github.com/hugelab/hugelab/internal/record"
 )
 
 func main() {
 	kernel.Guardian() // as the next: in the processes that the package starts it does not return
-	record.Stub()     // in the process that becomes the recorded program this does not return
+	lab.Decoy()
+	record.Stub() // in the process that becomes the recorded program this does not return
 	calibrate.Helper()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the work in good order, the second ends the program

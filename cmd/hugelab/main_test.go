@@ -15,12 +15,14 @@ import (
 
 	"github.com/hugelab/hugelab/internal/calibrate"
 	"github.com/hugelab/hugelab/internal/kernel"
+	"github.com/hugelab/hugelab/internal/lab"
 	"github.com/hugelab/hugelab/internal/probe"
 	"github.com/hugelab/hugelab/internal/record"
 )
 
 func TestMain(m *testing.M) {
 	kernel.Guardian()
+	lab.Decoy()
 	record.Stub()
 	calibrate.Helper()
 	testscript.Main(m, map[string]func(){"hugelab": main})

@@ -41,6 +41,7 @@ type predictFlags struct {
 	most     string
 	json     bool
 	markdown bool
+	verify   verifyFlags
 }
 
 // khugepagedKnobs are the flags that change a setting of khugepaged in every
@@ -95,6 +96,7 @@ and advise=>=64m are what no setting does: the program advising its own memory.`
 	fl.StringVarP(&f.record.out, "output", "o", "", "with COMMAND, keep the recording in `FILE`")
 	fl.StringVar(&f.record.method, "method", "", "with COMMAND, record by `METHOD`: root, perf or pagemap")
 	fl.BoolVarP(&f.record.quiet, "quiet", "q", false, "with COMMAND, throw its output away; show no progress")
+	f.verify.flags(fl)
 	return cmd
 }
 
@@ -102,6 +104,9 @@ func (f *predictFlags) run(cmd *cobra.Command, args []string) error {
 	in, err := f.input()
 	if err != nil {
 		return err
+	}
+	if f.verify.on {
+		return f.runVerify(cmd, args, in)
 	}
 	src, err := f.source(cmd, args)
 	if err != nil {

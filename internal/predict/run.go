@@ -30,12 +30,17 @@ type Input struct {
 	Settle    time.Duration // khugepaged's time after the program's end
 	Layouts   int           // address-space layouts, 0 for the recorded one
 	Seed      uint64        // of the layouts
+	Shift     Shifts        // the layouts themselves, instead of random ones; nil for those
 	ByMapping bool
 	Timeline  bool // keep the samples
 
 	Goal      Goal
 	MaxMemory float64 // how far the peak may rise, 0.05 for 5 %; negative: no bound
 }
+
+// Shifts says how far each area of the n-th exec lies from the recorded one in
+// a layout. It must be a pure function.
+type Shifts func(layout, n int) mm.Shift
 
 // The machine that stands in where a recording does not say what it was made
 // on, and the bounds of what is believed of it.
@@ -178,6 +183,10 @@ func (in *Input) machine(p *Prediction, h *trace.Header, layout int) (mm.Config,
 		cfg.AsRecorded = true
 		return cfg, 1, nil
 	}
+	if in.Shift != nil {
+		cfg.Shift = func(n int) mm.Shift { return in.Shift(layout, n) }
+		return cfg, layouts, nil
+	}
 	v, err := mm.ParseRelease(rules.Version)
 	if err != nil {
 		return mm.Config{}, 0, err
@@ -270,6 +279,16 @@ func (a *rowSum) add(r *Row) {
 	g.FaultsMin, g.FaultsMax = min(g.FaultsMin, r.Faults), max(g.FaultsMax, r.Faults)
 	g.KernelMin, g.KernelMax = min(g.KernelMin, r.Kernel), max(g.KernelMax, r.Kernel)
 	g.PeakMin, g.PeakMax = min(g.PeakMin, r.PeakAnon), max(g.PeakMax, r.PeakAnon)
+}
+
+// MeanRow is one policy's row over several layouts, with their range; rows must
+// not be empty.
+func MeanRow(rows []Row) Row {
+	var sum rowSum
+	for i := range rows {
+		sum.add(&rows[i])
+	}
+	return sum.mean()
 }
 
 // mean is the row over all layouts. The worst fault is the worst of all, and

@@ -64,6 +64,8 @@ type PredictPolicyJSON struct {
 	PeakRange         []uint64           `json:"peak_anon_bytes_range,omitempty" doc:"least and most peak over the layouts"`
 	KernelRange       []float64          `json:"kernel_seconds_range,omitempty" doc:"least and most kernel time over the layouts"`
 	Timeline          []PredictPointJSON `json:"timeline,omitempty" doc:"memory over time"`
+	Measured          *MeasuredJSON      `json:"measured,omitempty" doc:"with --verify: the same by real runs"`
+	Error             map[string]float64 `json:"error,omitempty" doc:"predicted less measured, by measured; mean of runs"`
 }
 
 // PredictPointJSON is memory at one moment.

@@ -41,6 +41,8 @@ func schemaOf(t reflect.Type) map[string]any {
 		return map[string]any{"type": "integer", "minimum": 0}
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
+	case reflect.Pointer:
+		return schemaOf(t.Elem())
 	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
 	case reflect.Struct:
