@@ -143,7 +143,7 @@ back nothing is done.`,
 
 func waitFlag(cmd *cobra.Command, wait *time.Duration) {
 	cmd.Flags().DurationVar(wait, "wait", time.Minute,
-		"wait `TIME` for another that holds the settings")
+		"wait `TIME` for the lock of the settings")
 }
 
 // sessionOptions are those of a verb: what it says while it waits, and of what
