@@ -46,7 +46,7 @@ func TestRun(t *testing.T) {
 			t.Errorf("%s: %+.0f faults against the model's", x.Name, x.Extra)
 		}
 	}
-	for _, name := range []string{"write fault, small page", copyFault, fileFault, "fork, exec, exit", "mmap, munmap"} {
+	for _, name := range []string{smallFault, copyFault, fileFault, "fork, exec, exit", "mmap, munmap"} {
 		if !seen[name] {
 			t.Errorf("no row %q", name)
 		}

@@ -26,7 +26,8 @@ const mostExtra = 0.02
 // took over what the preset says. Its scale is the cost itself, be it found or
 // presumed: a factor of two away from the prior weighs about as much as a row
 // that is missed by its spread.
-func fit(rows []Row, preset *hw.Profile, time func(*Row) float64) (x [mm.NumPrims]float64, guessed []mm.Prim) {
+func fit(rows []Row, preset *hw.Profile, time func(*Row) float64) (x [mm.NumPrims]float64,
+	guessed []mm.Prim) {
 	var s system
 	var ratios []float64
 	known := [mm.NumPrims]bool{}

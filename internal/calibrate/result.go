@@ -77,9 +77,12 @@ func quantile(xs []float64, q float64) float64 {
 	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }
 
-// leastSamples is how many samples must have found a step before its kernel
-// share is believed.
-const leastSamples = 20
+// How many samples, and how many ticks, must have found a step before its
+// kernel share is believed. A share of one half is then known to 3 and 10 %.
+const (
+	leastSamples = 200
+	leastTicks   = 20
+)
 
 // rowOf sums up the samples of a step. clock is what timing nothing shows.
 func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
@@ -102,7 +105,7 @@ func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
 		// time, and perf does not see it. It does nothing but system calls.
 	case samples >= leastSamples:
 		share, r.Samples = float64(kernel)/float64(samples), samples
-	case system+user > leastSamples*tick:
+	case system+user > leastTicks*tick:
 		share, r.Samples = system/(system+user), int64((system+user)/tick)
 	}
 	r.N = len(times)

@@ -100,7 +100,8 @@ func (s *session) measure(ctx context.Context, begin time.Time) error {
 			if !errors.As(err, &held) {
 				return err
 			}
-			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on: measured in %d rounds: %v", sizes, held))
+			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on: measured in %d rounds: %v",
+				sizes, held))
 			return nil
 		}
 	}
