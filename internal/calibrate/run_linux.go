@@ -213,9 +213,10 @@ func (s *session) order(ctx context.Context, i int, ours bool) error {
 	}
 	g := &s.got[i]
 	switch {
+	case s.all[i].order == 0: // small pages whatever the settings are
 	case s.now() != p:
 		return ctx.Err()
-	case g.Steps == nil || s.policy[i] == p || s.all[i].order == 0:
+	case g.Steps == nil || s.policy[i] == p:
 	case ours:
 		*g = answer{}
 	default:
