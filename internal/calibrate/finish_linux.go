@@ -96,7 +96,7 @@ func (s *session) judge(r *Result) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		row.Fitted = float64(r.Profile.PriceSum(&row.work)) / float64(row.Per)
-		if !row.any() || row.Name == hotFault || row.Name == coldFault {
+		if !row.priced() {
 			row.Fitted = 0
 			continue
 		}

@@ -93,7 +93,7 @@ func use(rows []Row, counts []counted) {
 		r := &rows[i]
 		model := float64(counts[i].faults)
 		switch {
-		case !r.any() || r.Name == hotFault || r.Name == coldFault:
+		case !r.priced():
 		case r.Name == fileFault:
 			// How much of a file one fault maps is the page cache's matter.
 			r.Used = model+r.Extra >= 1
@@ -111,6 +111,9 @@ func use(rows []Row, counts []counted) {
 		}
 	}
 }
+
+// priced says whether the profile is to price this step.
+func (r *Row) priced() bool { return r.any() && !r.single }
 
 // any says whether the kernel has anything to do in this step.
 func (r *Row) any() bool { return r.work != mm.WorkSum{} }

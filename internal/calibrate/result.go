@@ -42,11 +42,12 @@ type Row struct {
 	Extra    float64 `json:"extra"`    // faults beyond the model's
 	Used     bool    `json:"used"`     // in the fit
 
-	work  mm.WorkSum
-	forks bool    // makes or ends processes
-	taps  float64 // pages that the program itself touches
-	total float64 // kernel time of the whole step
-	all   float64 // processor time of the whole step
+	work   mm.WorkSum
+	single bool    // times faults one by one; see cool
+	forks  bool    // makes or ends processes
+	taps   float64 // pages that the program itself touches
+	total  float64 // kernel time of the whole step
+	all    float64 // processor time of the whole step
 }
 
 // Memory says what the warm passes found, in nanoseconds a page.
@@ -86,7 +87,7 @@ const (
 
 // rowOf sums up the samples of a step. clock is what timing nothing shows.
 func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
-	r := Row{Workload: workload, Name: s.name, Per: int(s.per), work: c.work, forks: s.forks(), taps: s.taps()}
+	r := Row{Workload: workload, Name: s.name, Per: int(s.per), work: c.work, single: s.single, forks: s.forks(), taps: s.taps()}
 	var times, faults []float64
 	var kernel, samples int64
 	var system, user float64

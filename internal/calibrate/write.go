@@ -29,7 +29,7 @@ func Write(w io.Writer, r *Result) error {
 		x := &r.Rows[i]
 		fitted, residual := nanos(x.Fitted), fmt.Sprintf("%+.1f %%", 100*x.Residual)
 		switch {
-		case !x.any() || x.Name == hotFault || x.Name == coldFault:
+		case !x.priced():
 			fitted, residual = "", ""
 		case !x.Used:
 			residual = "left out"
