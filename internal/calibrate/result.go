@@ -87,7 +87,8 @@ const (
 
 // rowOf sums up the samples of a step. clock is what timing nothing shows.
 func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
-	r := Row{Workload: workload, Name: s.name, Per: int(s.per), work: c.work, single: s.single, forks: s.forks(), taps: s.taps()}
+	r := Row{Workload: workload, Name: s.name, Per: int(s.per), work: c.work,
+		single: s.single, forks: s.forks(), taps: s.taps()}
 	var times, faults []float64
 	var kernel, samples int64
 	var system, user float64
