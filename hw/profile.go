@@ -5,7 +5,7 @@ import "github.com/hugelab/hugelab/mm"
 // Profile is a machine's cost of each primitive of mm.Work.
 type Profile struct {
 	Name   string
-	Source string               // where the numbers come from: a preset, or measured by calibrate on a kernel and date
+	Source string               // a preset, or measured by calibrate on a kernel and date
 	Nanos  [mm.NumPrims]float64 // of kernel time: what the kernel accounts as system time
 
 	// Elapsed is processor time, in the kernel or not. A hypervisor that keeps

@@ -82,8 +82,9 @@ func TestSaveLoadMeasured(t *testing.T) {
 	for i := range p.Nanos {
 		p.Elapsed[i] = 2 * p.Nanos[i]
 	}
-	p.Made = &Made{Kernel: "6.18.0", CPU: "a CPU: of 2 words", Date: "2026-01-31", Runs: 7, Spread: 0.03, Residual: 0.01,
-		Guessed: []string{"compact"}, Rows: []MadeRow{{Name: "fork, exit", Measured: 1.5, Fitted: 1.25, Elapsed: 2, Spread: 0.5}}}
+	p.Made = &Made{Kernel: "6.18.0", CPU: "a CPU: of 2 words", Date: "2026-01-31", Runs: 7,
+		Spread: 0.03, Residual: 0.01, Guessed: []string{"compact"},
+		Rows: []MadeRow{{Name: "fork, exit", Measured: 1.5, Fitted: 1.25, Elapsed: 2, Spread: 0.5}}}
 	var b bytes.Buffer
 	if err := p.Save(&b); err != nil {
 		t.Fatal(err)

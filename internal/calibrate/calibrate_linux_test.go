@@ -39,14 +39,14 @@ func TestRun(t *testing.T) {
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		seen[x.Name] = true
-		if x.Measured <= 0 || x.Elapsed < x.Measured || x.N < 1 || x.any() && x.Fitted <= 0 {
+		if x.Measured <= 0 || x.Elapsed < x.Measured || x.N < 1 || x.priced() && x.Fitted <= 0 {
 			t.Errorf("%s: %+v", x.Name, x)
 		}
-		if x.any() && !x.Used && !x.forks {
+		if x.priced() && !x.Used && !x.forks {
 			t.Errorf("%s: %+.0f faults against the model's", x.Name, x.Extra)
 		}
 	}
-	for _, name := range []string{"write fault, small page", copyFault, fileFault, "fork, exec, exit", "mmap, munmap"} {
+	for _, name := range []string{smallFault, copyFault, fileFault, "fork, exec, exit", "mmap, munmap"} {
 		if !seen[name] {
 			t.Errorf("no row %q", name)
 		}

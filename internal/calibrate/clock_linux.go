@@ -158,7 +158,7 @@ type sampler struct {
 }
 
 const (
-	samplePeriod = 200_000 // ns of processor time between two samples
+	samplePeriod = 100_000 // ns of processor time between two samples
 	ringPages    = 64      // a power of two
 )
 

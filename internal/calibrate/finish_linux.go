@@ -13,7 +13,8 @@ import (
 
 // result fits a profile to what was measured.
 func (s *session) result() (*Result, error) {
-	r := &Result{Kernel: s.facts.Release, CPU: cpuModel(), Nanos: map[string]float64{}, Elapsed: map[string]float64{}}
+	r := &Result{Kernel: s.facts.Release, CPU: cpuModel(),
+		Nanos: map[string]float64{}, Elapsed: map[string]float64{}}
 	var counts []counted
 	var warm []float64
 	for i := range s.all {
@@ -35,7 +36,8 @@ func (s *session) result() (*Result, error) {
 	}
 	s.notes = append(s.notes, s.missing()...)
 	if !split(r.Rows) {
-		s.notes = append(s.notes, "kernel and user time of faults could not be told apart: too few ticks: give a longer --time")
+		s.notes = append(s.notes, "kernel and user time of faults could not be told apart: too few ticks: "+
+			"give a longer --time")
 	}
 	use(r.Rows, counts)
 	preset, _ := hw.Preset("vm")
@@ -73,8 +75,8 @@ func (s *session) missing() []string {
 // config is a model machine like this one.
 func (s *session) config(p mm.Policy) mm.Config {
 	mem := max(s.facts.MemTotal, 1<<30)
-	return mm.Config{Nodes: []mm.Node{{Mem: mem}}, CPUs: max(s.facts.CPUs, 1), BasePage: mm.Bytes(os.Getpagesize()),
-		Rules: s.rules, Policy: p}
+	return mm.Config{Nodes: []mm.Node{{Mem: mem}}, CPUs: max(s.facts.CPUs, 1),
+		BasePage: mm.Bytes(os.Getpagesize()), Rules: s.rules, Policy: p}
 }
 
 func memoryOf(warm []float64) Memory {
@@ -94,13 +96,14 @@ func (s *session) judge(r *Result) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		row.Fitted = float64(r.Profile.PriceSum(&row.work)) / float64(row.Per)
-		if !row.any() || row.Name == hotFault || row.Name == coldFault {
+		if !row.priced() {
 			row.Fitted = 0
 			continue
 		}
 		row.Residual = row.Fitted/row.Measured - 1
 		if !row.Used {
-			s.notes = append(s.notes, fmt.Sprintf("%s: left out: %+.0f faults against the model's", row.Name, row.Extra))
+			s.notes = append(s.notes, fmt.Sprintf("%s: left out: %+.0f faults against the model's",
+				row.Name, row.Extra))
 			continue
 		}
 		spreads, residuals = append(spreads, row.Spread), append(residuals, math.Abs(row.Residual))
@@ -127,7 +130,8 @@ func (s *session) judge(r *Result) {
 	}
 	r.Profile.Name = "machine"
 	r.Profile.Source = fmt.Sprintf("measured on Linux %s, %s", r.Kernel, now)
-	r.Profile.Made = &hw.Made{Kernel: r.Kernel, CPU: r.CPU, Date: now, Runs: n, Spread: r.Spread, Residual: r.Residual}
+	r.Profile.Made = &hw.Made{Kernel: r.Kernel, CPU: r.CPU, Date: now, Runs: n,
+		Spread: r.Spread, Residual: r.Residual}
 	for i := range r.Rows {
 		x := &r.Rows[i]
 		r.Profile.Made.Rows = append(r.Profile.Made.Rows, hw.MadeRow{Name: x.Name, Measured: round(x.Measured),

@@ -26,7 +26,8 @@ const mostExtra = 0.02
 // took over what the preset says. Its scale is the cost itself, be it found or
 // presumed: a factor of two away from the prior weighs about as much as a row
 // that is missed by its spread.
-func fit(rows []Row, preset *hw.Profile, time func(*Row) float64) (x [mm.NumPrims]float64, guessed []mm.Prim) {
+func fit(rows []Row, preset *hw.Profile, time func(*Row) float64) (x [mm.NumPrims]float64,
+	guessed []mm.Prim) {
 	var s system
 	var ratios []float64
 	known := [mm.NumPrims]bool{}
@@ -92,7 +93,7 @@ func use(rows []Row, counts []counted) {
 		r := &rows[i]
 		model := float64(counts[i].faults)
 		switch {
-		case !r.any() || r.Name == hotFault || r.Name == coldFault:
+		case !r.priced():
 		case r.Name == fileFault:
 			// How much of a file one fault maps is the page cache's matter.
 			r.Used = model+r.Extra >= 1
@@ -110,6 +111,9 @@ func use(rows []Row, counts []counted) {
 		}
 	}
 }
+
+// priced says whether the profile is to price this step.
+func (r *Row) priced() bool { return r.any() && !r.single }
 
 // any says whether the kernel has anything to do in this step.
 func (r *Row) any() bool { return r.work != mm.WorkSum{} }

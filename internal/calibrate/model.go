@@ -78,7 +78,8 @@ func do(m *mm.Machine, ops []mm.Op, now *mm.Nanos) error {
 func start(s mm.Sizes, b ballast) []mm.Op {
 	ops := []mm.Op{
 		{Kind: mm.OpExec, Space: self},
-		{Kind: mm.OpMap, Flags: mm.MapAtExec, Space: self, Region: regionHeap, Arg: addrOf(regionHeap), Aux: uint64(mm.AreaHeap)},
+		{Kind: mm.OpMap, Flags: mm.MapAtExec, Space: self, Region: regionHeap,
+			Arg: addrOf(regionHeap), Aux: uint64(mm.AreaHeap)},
 	}
 	at := addrOf(regionBallast)
 	add := func(n mm.Pages, f mm.OpFlags) {

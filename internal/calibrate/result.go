@@ -42,11 +42,12 @@ type Row struct {
 	Extra    float64 `json:"extra"`    // faults beyond the model's
 	Used     bool    `json:"used"`     // in the fit
 
-	work  mm.WorkSum
-	forks bool    // makes or ends processes
-	taps  float64 // pages that the program itself touches
-	total float64 // kernel time of the whole step
-	all   float64 // processor time of the whole step
+	work   mm.WorkSum
+	single bool    // times faults one by one; see cool
+	forks  bool    // makes or ends processes
+	taps   float64 // pages that the program itself touches
+	total  float64 // kernel time of the whole step
+	all    float64 // processor time of the whole step
 }
 
 // Memory says what the warm passes found, in nanoseconds a page.
@@ -77,13 +78,17 @@ func quantile(xs []float64, q float64) float64 {
 	return xs[i] + (at-float64(i))*(xs[i+1]-xs[i])
 }
 
-// leastSamples is how many samples must have found a step before its kernel
-// share is believed.
-const leastSamples = 20
+// How many samples, and how many ticks, must have found a step before its
+// kernel share is believed. A share of one half is then known to 3 and 10 %.
+const (
+	leastSamples = 200
+	leastTicks   = 20
+)
 
 // rowOf sums up the samples of a step. clock is what timing nothing shows.
 func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
-	r := Row{Workload: workload, Name: s.name, Per: int(s.per), work: c.work, forks: s.forks(), taps: s.taps()}
+	r := Row{Workload: workload, Name: s.name, Per: int(s.per), work: c.work,
+		single: s.single, forks: s.forks(), taps: s.taps()}
 	var times, faults []float64
 	var kernel, samples int64
 	var system, user float64
@@ -102,7 +107,7 @@ func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
 		// time, and perf does not see it. It does nothing but system calls.
 	case samples >= leastSamples:
 		share, r.Samples = float64(kernel)/float64(samples), samples
-	case system+user > leastSamples*tick:
+	case system+user > leastTicks*tick:
 		share, r.Samples = system/(system+user), int64((system+user)/tick)
 	}
 	r.N = len(times)

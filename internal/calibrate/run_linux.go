@@ -100,7 +100,8 @@ func (s *session) measure(ctx context.Context, begin time.Time) error {
 			if !errors.As(err, &held) {
 				return err
 			}
-			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on: measured in %d rounds: %v", sizes, held))
+			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on: measured in %d rounds: %v",
+				sizes, held))
 			return nil
 		}
 	}
@@ -123,8 +124,7 @@ func (s *session) plain(ctx context.Context) error {
 		if o := s.all[i].order; o != 0 && p.Effective(o) == mm.Never {
 			continue
 		}
-		s.policy[i] = p
-		if err := s.order(ctx, i); err != nil {
+		if err := s.order(ctx, i, false); err != nil {
 			return err
 		}
 	}
@@ -171,8 +171,7 @@ func (s *session) switched(ctx context.Context, wait time.Duration) (err error) 
 			s.out[i] = err.Error()
 			continue
 		}
-		s.policy[i] = s.now()
-		if err := s.order(ctx, i); err != nil {
+		if err := s.order(ctx, i, true); err != nil {
 			return err
 		}
 	}
@@ -191,8 +190,11 @@ func only(s *kernel.Session, sizes mm.Sizes, o mm.Order) error {
 	return s.Set(want)
 }
 
-// order has the helper do a workload, timed and sampled in turn.
-func (s *session) order(ctx context.Context, i int) error {
+// order has the helper do a workload, timed and sampled in turn. Another
+// program may change settings at any time but while they are ours: what was
+// measured across a change is dropped, and of two policies ours counts, else
+// the first.
+func (s *session) order(ctx context.Context, i int, ours bool) error {
 	if s.out[i] != "" {
 		return nil
 	}
@@ -201,6 +203,7 @@ func (s *session) order(ctx context.Context, i int) error {
 		times = 2
 	}
 	var a answer
+	p := s.now()
 	if err := s.helper.ask(order{s.all[i].name, times}, &a); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}
@@ -209,6 +212,17 @@ func (s *session) order(ctx context.Context, i int) error {
 		return nil
 	}
 	g := &s.got[i]
+	switch {
+	case s.all[i].order == 0: // small pages whatever the settings are
+	case s.now() != p:
+		return ctx.Err()
+	case g.Steps == nil || s.policy[i] == p:
+	case ours:
+		*g = answer{}
+	default:
+		return ctx.Err()
+	}
+	s.policy[i] = p
 	g.Warm = append(g.Warm, a.Warm...)
 	if g.Steps == nil {
 		g.Steps = make([][]sample, len(a.Steps))

@@ -16,7 +16,8 @@ func TestSolve(t *testing.T) {
 		close float64
 	}{
 		{"no row keeps the prior", nil, []float64{3, 5}, []float64{3, 5}, 1e-9},
-		{"one row fixes one column", []equation{{[]float64{2, 0}, 20, 1e6}}, []float64{3, 5}, []float64{10, 5}, 1e-4},
+		{"one row fixes one column",
+			[]equation{{[]float64{2, 0}, 20, 1e6}}, []float64{3, 5}, []float64{10, 5}, 1e-4},
 		{"a sum is shared by the priors' scales", []equation{{[]float64{1, 1}, 16, 1e6}}, []float64{3, 5},
 			[]float64{3 + 8*9.0/34, 5 + 8*25.0/34}, 1e-4},
 		{"never below zero", []equation{{[]float64{1, 0}, -9, 1e6}}, []float64{3, 5}, []float64{0, 5}, 1e-6},

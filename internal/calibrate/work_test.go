@@ -116,8 +116,8 @@ func TestCyclesRepeat(t *testing.T) {
 		for i := range w.steps {
 			// The allocator's lists are refilled in batches: their primitives,
 			// and the splits and merges of blocks, differ from cycle to cycle.
-			for _, p := range []mm.Prim{mm.PrimAllocPCP, mm.PrimAllocRefill, mm.PrimAllocBuddy, mm.PrimExpand, mm.PrimFreePCP,
-				mm.PrimFreeBuddy, mm.PrimMerge, mm.PrimZoneLock} {
+			for _, p := range []mm.Prim{mm.PrimAllocPCP, mm.PrimAllocRefill, mm.PrimAllocBuddy, mm.PrimExpand,
+				mm.PrimFreePCP, mm.PrimFreeBuddy, mm.PrimMerge, mm.PrimZoneLock} {
 				once[i].work[p], got[i].work[p] = 0, 0
 			}
 			if d := cmp.Diff(once[i].work, got[i].work); d != "" {

@@ -115,8 +115,8 @@ func (k *maker) blocks(r mm.Region) step {
 
 // all makes every workload.
 func (k *maker) all() []workload {
-	w := []workload{k.faults(), k.singles(), k.reads(), k.tables(), k.populate(), k.kernelFaults(), k.fileFaults(),
-		k.copies(), k.moves(), k.calls(), k.heap(), k.processes()}
+	w := []workload{k.faults(), k.singles(), k.reads(), k.tables(), k.populate(), k.kernelFaults(),
+		k.fileFaults(), k.copies(), k.moves(), k.calls(), k.heap(), k.processes()}
 	for o := mm.MinTHPOrder; o < k.PMD; o++ {
 		w = append(w, k.size(o))
 	}
@@ -281,7 +281,8 @@ func (k *maker) calls() workload {
 func (k *maker) heap() workload {
 	n := k.n
 	up, down := op(mm.OpBrk, regionHeap, 0, n, 0), op(mm.OpBrk, regionHeap, 0, 0, 0)
-	return workload{name: "heap", steps: []step{{name: "brk up, down", ops: repeat(rounds/2, up, down), per: rounds}}}
+	return workload{name: "heap", steps: []step{
+		{name: "brk up, down", ops: repeat(rounds/2, up, down), per: rounds}}}
 }
 
 // processes has the program that is run: one page of text that exits at once.
@@ -297,7 +298,8 @@ func (k *maker) processes() workload {
 	write := in(touch(regionStack, 1, 1, mm.Write|mm.KernelMode), program)
 	write.Page = 2047
 	run := []mm.Op{fork, {Kind: mm.OpExec, Space: program, Arg: uint64(child)}, {Kind: mm.OpExit, Space: child},
-		text, stack, write, in(touch(regionText, 1, 1, mm.Read|mm.Exec), program), {Kind: mm.OpExit, Space: program}}
+		text, stack, write, in(touch(regionText, 1, 1, mm.Read|mm.Exec), program),
+		{Kind: mm.OpExit, Space: program}}
 	return workload{name: "processes", steps: []step{
 		{name: "fork, exit", ops: repeat(each, fork, mm.Op{Kind: mm.OpExit, Space: child}), per: each},
 		{name: "fork, exec, exit", ops: repeat(each, run...), per: each},
