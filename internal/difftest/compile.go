@@ -88,7 +88,7 @@ func (p *Program) check() error {
 }
 
 func (c *compiler) step(s *Step) error {
-	if c.cur < 0 {
+	if c.cur < 0 && s.Verb != VerbResult {
 		return fmt.Errorf("no process is left")
 	}
 	a := action{step: s, proc: c.cur}
@@ -107,6 +107,8 @@ func (c *compiler) step(s *Step) error {
 		c.cur, a.proc = i, i
 	case VerbExit:
 		c.exit(&a)
+	case VerbResult:
+		a.none = true
 	case VerbMap:
 		err = c.mapping(&a)
 	case VerbBrk:

@@ -109,6 +109,9 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 	case VerbFork, VerbIn:
 		s.Name = w[0]
 		return rest, nameError(s.Name)
+	case VerbResult:
+		s.Errno, err = parseErrno(w[0])
+		return rest, err
 	case VerbBrk:
 		s.Size, err = parseLen(w[0])
 		return rest, err

@@ -28,6 +28,8 @@ func (s *Step) String() string {
 		add(s.Area.Region, sizeText(s.Area.To))
 	case VerbFork, VerbIn:
 		add(s.Name)
+	case VerbResult:
+		add(s.Errno.String())
 	case VerbBrk:
 		add(sizeText(s.Size))
 	case VerbPrctl:
