@@ -90,7 +90,9 @@ func (m *Machine) beginReadOnlyPMD(c *Current, f *Fault) Outcome {
 	f.order = 0
 	if f.old&eZero != 0 {
 		m.prepareAnon(c, v)
-		if v.flags&vmUffd == 0 && m.beginTHP(c, f) {
+		// From 5.8 to 6.12 the huge zero page is split, as a shared THP is.
+		upgrade := m.rules.ZeroUpgrade || !m.rules.CowSplitsPMD
+		if upgrade && v.flags&vmUffd == 0 && m.beginTHP(c, f) {
 			f.kind = faultUpgradePMD
 			return Pending
 		}

@@ -50,7 +50,7 @@ func (m *Machine) remap(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	if q.fixed && (q.to > limit-q.want || q.to < q.from+q.old && q.from < q.to+q.want) {
 		return 0, EINVAL
 	}
-	if q.fixed && q.old == q.want {
+	if q.fixed && q.old == q.want && m.rules.MoveSeveral {
 		return m.moveSeveral(c, sp, q)
 	}
 	return m.remapOne(c, sp, q)
@@ -61,8 +61,10 @@ func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	v := sp.at(q.from)
 	maps := q.fixed || q.keep || q.want > q.old
 	switch {
-	case v == nil, maps && min(q.old, q.want) > v.end-q.from: // what shrinks first may cross VMAs
+	case v == nil:
 		return 0, EFAULT
+	case maps && min(q.old, q.want) > v.end-q.from && (m.rules.MoveSeveral || !q.fixed):
+		return 0, EFAULT // what shrinks first may cross VMAs
 	case q.keep && v.flags&vmSpecials != 0:
 		return 0, EINVAL
 	case q.want > q.old && v.flags&vmSpecials != 0:
