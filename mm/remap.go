@@ -178,7 +178,13 @@ func (m *Machine) copyVMA(c *Current, v *vma, q *moveReq, pgoff uint64) *vma {
 // keepSource ends a MREMAP_DONTUNMAP: the source stays mapped, empty and not
 // locked. Linux: mm/mremap.c:dontunmap_complete (v6.18).
 func (m *Machine) keepSource(c *Current, src, n *vma, q *moveReq) {
-	if src.flags&vmLockMask != 0 {
+	switch {
+	case src.flags&vmLockMask == 0:
+	case !m.rules.KeepUnlocksAll:
+		if t, e := m.modify(c, src, q.from, q.from+q.old, src.flags&^vmLockMask, src.node); e == OK {
+			src = t
+		}
+	default:
 		src.setFlags(src.flags &^ vmLockMask)
 		src.sp.loose = true // it may be like its neighbours now, and stays apart
 	}

@@ -31,6 +31,7 @@ type Rules struct {
 	ZeroUpgrade      bool      // a write to the huge zero page gets a THP (6.13; also before 5.8); between, a small page
 	MergeFaulted     bool      // a VMA with pages merges with a neighbour that never had any (6.16)
 	MoveSeveral      bool      // one mremap moves several VMAs, and is refused before it unmaps (6.17)
+	KeepUnlocksAll   bool      // MREMAP_DONTUNMAP unlocks all of the source's VMA, not the moved part (6.17)
 	CollapseReadOnly bool      // a range without a writable page is collapsed (6.18)
 	MlockSplitsNone  bool      // reserved for probes
 	SizeStats        bool      // hugepages-<k>kB/stats exists (6.10)

@@ -60,6 +60,7 @@ func TestRulesFor(t *testing.T) {
 		{"6.12.117", "6.13", "ZeroUpgrade"},
 		{"6.15", "6.16", "MergeFaulted"},
 		{"6.16", "6.17", "MoveSeveral"},
+		{"6.16", "6.17", "KeepUnlocksAll"},
 		{"6.17", "6.18", "CollapseReadOnly"},
 		{"6.14", "6.15", "MMIDs"},
 		{"6.14", "6.15", "LargeReuse"},

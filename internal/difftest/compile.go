@@ -17,6 +17,7 @@ type action struct {
 	ops   [2]mm.Op
 	nops  int
 	none  bool // changes nothing: in, expect
+	drop  bool // of no process: drop caches
 }
 
 func (a *action) op() *mm.Op { return &a.ops[0] }
@@ -109,6 +110,8 @@ func (c *compiler) step(s *Step) error {
 		c.exit(&a)
 	case VerbResult:
 		a.none = true
+	case VerbDropCaches:
+		a.drop = true
 	case VerbMap:
 		err = c.mapping(&a)
 	case VerbBrk:

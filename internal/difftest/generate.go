@@ -60,7 +60,7 @@ func GeneratePolicy(seed uint64, quiet bool) string {
 		w = append(w, "defrag="+pick(x, "always", "defer", "defer+madvise", "never"))
 	}
 	if x.IntN(3) == 0 {
-		w = append(w, fmt.Sprintf("max_ptes_none=%d", x.IntN(512)))
+		w = append(w, fmt.Sprintf("max_ptes_none=%d", pick(x, x.IntN(512), 510, 400)))
 	}
 	return strings.Join(w, " ")
 }
@@ -124,6 +124,10 @@ func (g *generator) step() {
 		last := len(g.procs) - 1
 		g.procs[i], g.procs[last] = g.procs[last], g.procs[i]
 		g.add(Step{Verb: VerbIn, Name: g.procs[last]})
+	case k < 98:
+		if g.x.IntN(2) == 0 {
+			g.add(Step{Verb: VerbDropCaches})
+		}
 	case len(g.procs) > 1:
 		g.exit()
 	}

@@ -34,7 +34,7 @@ func (s *Step) String() string {
 		add(sizeText(s.Size))
 	case VerbPrctl:
 		add("thp-disable", prctlNames[s.Prctl])
-	case VerbExit:
+	case VerbExit, VerbDropCaches:
 	default:
 		add(s.Area.String())
 	}

@@ -29,6 +29,7 @@ const (
 	VerbExit
 	VerbExpect
 	VerbResult
+	VerbDropCaches
 	numVerbs
 )
 
@@ -36,6 +37,7 @@ var verbNames = [numVerbs]string{
 	VerbMap: "map", VerbTouch: "touch", VerbAdvise: "advise", VerbUnmap: "unmap", VerbProtect: "protect",
 	VerbRemap: "remap", VerbLock: "lock", VerbUnlock: "unlock", VerbBrk: "brk", VerbPrctl: "prctl",
 	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
+	VerbDropCaches: "drop-caches",
 }
 
 // String is the word that begins the step's line.
