@@ -19,6 +19,7 @@ const (
 	scanUffd
 	scanNotAnon
 	scanLackReferenced
+	scanPageReadOnly // no entry is writable, before 6.18
 	scanAllocFail
 	scanChargeFail
 )
@@ -56,6 +57,7 @@ func (m *Machine) scanPMD(c *Current, v *vma, a VA, s scanner) (res scanResult, 
 func (m *Machine) scanTable(c *Current, v *vma, t []uint64, s scanner) scanResult {
 	k := &m.policy.Khugepaged
 	var none, swap, shared, young uint32
+	writable := m.rules.CollapseReadOnly
 	for _, e := range t {
 		c.Work[PrimScanPTE]++
 		switch {
@@ -88,6 +90,10 @@ func (m *Machine) scanTable(c *Current, v *vma, t []uint64, s scanner) scanResul
 		if e&eYoung != 0 {
 			young++
 		}
+		writable = writable || e&eWrite != 0
+	}
+	if !writable {
+		return scanPageReadOnly
 	}
 	if s.khugepaged && (young == 0 || swap > 0 && young < uint32(len(t))/2) {
 		return scanLackReferenced
@@ -198,7 +204,7 @@ func (m *Machine) collapse(c *Current, v *vma, from, to VA) Errno {
 		case scanSucceed, scanPMDMapped:
 			huge++
 			continue
-		case scanPMDNull, scanLackReferenced, scanPageCount:
+		case scanPMDNull, scanLackReferenced, scanPageCount, scanPageReadOnly:
 			last = res
 			continue
 		}

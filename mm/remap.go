@@ -50,7 +50,7 @@ func (m *Machine) remap(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	if q.fixed && (q.to > limit-q.want || q.to < q.from+q.old && q.from < q.to+q.want) {
 		return 0, EINVAL
 	}
-	if q.fixed && q.old == q.want {
+	if q.fixed && q.old == q.want && m.rules.MoveSeveral {
 		return m.moveSeveral(c, sp, q)
 	}
 	return m.remapOne(c, sp, q)
@@ -61,8 +61,10 @@ func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	v := sp.at(q.from)
 	maps := q.fixed || q.keep || q.want > q.old
 	switch {
-	case v == nil, maps && min(q.old, q.want) > v.end-q.from: // what shrinks first may cross VMAs
+	case v == nil:
 		return 0, EFAULT
+	case maps && min(q.old, q.want) > v.end-q.from && (m.rules.MoveSeveral || !q.fixed):
+		return 0, EFAULT // what shrinks first may cross VMAs
 	case q.keep && v.flags&vmSpecials != 0:
 		return 0, EINVAL
 	case q.want > q.old && v.flags&vmSpecials != 0:
@@ -176,7 +178,13 @@ func (m *Machine) copyVMA(c *Current, v *vma, q *moveReq, pgoff uint64) *vma {
 // keepSource ends a MREMAP_DONTUNMAP: the source stays mapped, empty and not
 // locked. Linux: mm/mremap.c:dontunmap_complete (v6.18).
 func (m *Machine) keepSource(c *Current, src, n *vma, q *moveReq) {
-	if src.flags&vmLockMask != 0 {
+	switch {
+	case src.flags&vmLockMask == 0:
+	case !m.rules.KeepUnlocksAll:
+		if t, e := m.modify(c, src, q.from, q.from+q.old, src.flags&^vmLockMask, src.node); e == OK {
+			src = t
+		}
+	default:
 		src.setFlags(src.flags &^ vmLockMask)
 		src.sp.loose = true // it may be like its neighbours now, and stays apart
 	}

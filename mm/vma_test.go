@@ -16,6 +16,7 @@ const (
 func bareMachine(t interface{ Fatal(...any) }, cfg Config) *Machine {
 	cfg.Nodes = []Node{{Mem: 1 << 30}}
 	cfg.Rules = Rules{
+		UpgradeZeroPMD: true, MergeFaulted: true, MoveSeveral: true, KeepUnlocksAll: true, CollapseReadOnly: true,
 		AlignTHP: AlignMultiple, StackNoHuge: true, GuardRegions: true, Collapse: true, ExceptAdvised: true,
 	}
 	m, err := New(cfg)

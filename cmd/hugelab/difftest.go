@@ -26,6 +26,7 @@ type difftestFlags struct {
 	time     time.Duration
 	json     bool
 	print    bool
+	maps     bool
 	model    bool
 	kernel   string
 	keep     string
@@ -57,6 +58,7 @@ Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
 	fl.DurationVar(&f.time, "time", 0, "generate programs for this `TIME`, however many")
 	fl.BoolVar(&f.json, "json", false, "write JSON")
 	fl.BoolVar(&f.print, "print", false, "show pages after every step")
+	fl.BoolVar(&f.maps, "maps", false, "with --print, show mappings too")
 	fl.BoolVar(&f.model, "model", false, "run the model alone")
 	fl.StringVar(&f.kernel, "kernel", "", "with --model, by the rules of this Linux `VERSION` (default: this host's)")
 	fl.StringVar(&f.keep, "keep", "", "save programs that show differences in `DIR`")
@@ -76,7 +78,7 @@ func (f *difftestFlags) run(cmd *cobra.Command, args []string) error {
 		if len(o.Files) == 0 {
 			return usagef("difftest: --print: give FILEs")
 		}
-		o.Show = out
+		o.Show, o.ShowMaps = out, f.maps
 	}
 	check := difftest.Check
 	if f.model {

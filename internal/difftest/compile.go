@@ -17,6 +17,7 @@ type action struct {
 	ops   [2]mm.Op
 	nops  int
 	none  bool // changes nothing: in, expect
+	drop  bool // of no process: drop caches
 }
 
 func (a *action) op() *mm.Op { return &a.ops[0] }
@@ -88,7 +89,7 @@ func (p *Program) check() error {
 }
 
 func (c *compiler) step(s *Step) error {
-	if c.cur < 0 {
+	if c.cur < 0 && s.Verb != VerbResult {
 		return fmt.Errorf("no process is left")
 	}
 	a := action{step: s, proc: c.cur}
@@ -107,6 +108,10 @@ func (c *compiler) step(s *Step) error {
 		c.cur, a.proc = i, i
 	case VerbExit:
 		c.exit(&a)
+	case VerbResult:
+		a.none = true
+	case VerbDropCaches:
+		a.drop = true
 	case VerbMap:
 		err = c.mapping(&a)
 	case VerbBrk:

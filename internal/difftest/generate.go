@@ -42,9 +42,9 @@ func GeneratePolicy(seed uint64, quiet bool) string {
 	w = append(w, "enabled="+enabled)
 	sizes := programSizes()
 	for _, o := range sizes.Orders() {
-		chance := 3
+		chance := 4
 		if o == sizes.PMD {
-			chance = 1 + x.IntN(2)
+			chance = 1 + x.IntN(4)/3
 		}
 		if x.IntN(chance) == 0 {
 			w = append(w, sizes.Name(o)+"="+pick(x, modes...))
@@ -60,7 +60,7 @@ func GeneratePolicy(seed uint64, quiet bool) string {
 		w = append(w, "defrag="+pick(x, "always", "defer", "defer+madvise", "never"))
 	}
 	if x.IntN(3) == 0 {
-		w = append(w, fmt.Sprintf("max_ptes_none=%d", x.IntN(512)))
+		w = append(w, fmt.Sprintf("max_ptes_none=%d", pick(x, x.IntN(512), 510, 400)))
 	}
 	return strings.Join(w, " ")
 }
@@ -91,8 +91,11 @@ func (g *generator) step() {
 		g.mapping()
 	case k < 40:
 		g.touch()
-	case k < 62:
+	case k < 60:
 		g.add(Step{Verb: VerbAdvise, Area: g.area(), Advice: g.advice()})
+	case k < 62: // what only whole blocks get
+		g.add(Step{Verb: VerbAdvise, Area: Area{Region: pick(g.x, g.regions...).name, Whole: true},
+			Advice: pick(g.x, mm.AdviseCollapse, mm.AdviseCollapse, mm.AdviseDontNeed)})
 	case k < 66:
 		g.add(Step{Verb: VerbUnmap, Area: g.area()})
 	case k < 71:
@@ -121,6 +124,10 @@ func (g *generator) step() {
 		last := len(g.procs) - 1
 		g.procs[i], g.procs[last] = g.procs[last], g.procs[i]
 		g.add(Step{Verb: VerbIn, Name: g.procs[last]})
+	case k < 98:
+		if g.x.IntN(2) == 0 {
+			g.add(Step{Verb: VerbDropCaches})
+		}
 	case len(g.procs) > 1:
 		g.exit()
 	}
@@ -138,7 +145,7 @@ func (g *generator) pages(most int) mm.Bytes { return mm.Bytes(1+g.x.IntN(most))
 
 // length prefers round lengths and those next to them.
 func (g *generator) length() mm.Bytes {
-	n := pick[mm.Bytes](g.x, 16<<10, 64<<10, 128<<10, 512<<10, 1<<20, 2<<20, 2<<20, 4<<20, 4<<20, 6<<20)
+	n := pick[mm.Bytes](g.x, 16<<10, 64<<10, 128<<10, 512<<10, 1<<20, 2<<20, 2<<20, 4<<20, 4<<20, 4<<20, 6<<20)
 	switch g.x.IntN(6) {
 	case 0:
 		n += g.pages(16)
@@ -192,7 +199,7 @@ func (g *generator) mapping() {
 	}
 	g.regions = append(g.regions, genRegion{s.Area.Region, s.Area.To})
 	g.add(s)
-	if g.x.IntN(2) == 0 {
+	if g.x.IntN(4) > 0 {
 		g.add(Step{Verb: VerbAdvise, Area: Area{Region: s.Area.Region, Whole: true}, Advice: mm.AdviseHugePage})
 	}
 }

@@ -49,7 +49,9 @@ func (x *Model) Close() error { return nil }
 // Do implements Executor.
 func (x *Model) Do(a *action) (Seen, error) {
 	var s Seen
-	if a.op().Kind == mm.OpTouch {
+	if a.drop {
+		x.m.Shrink(&x.c)
+	} else if a.op().Kind == mm.OpTouch {
 		x.touch(a, &s)
 	} else if err := x.call(a, &s); err != nil {
 		return s, err

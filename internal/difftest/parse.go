@@ -80,7 +80,7 @@ func policyOf(spec string) (mm.Policy, error) {
 func (s *Step) words(w []string) error {
 	need := 1
 	switch s.Verb {
-	case VerbExit:
+	case VerbExit, VerbDropCaches:
 		need = 0
 	case VerbMap, VerbTouch, VerbAdvise, VerbProtect, VerbPrctl, VerbExpect:
 		need = 2
@@ -104,11 +104,14 @@ func (s *Step) words(w []string) error {
 func (s *Step) first(w []string, need int) (rest []string, err error) {
 	rest = w[need:]
 	switch s.Verb {
-	case VerbExit:
+	case VerbExit, VerbDropCaches:
 		return rest, nil
 	case VerbFork, VerbIn:
 		s.Name = w[0]
 		return rest, nameError(s.Name)
+	case VerbResult:
+		s.Errno, err = parseErrno(w[0])
+		return rest, err
 	case VerbBrk:
 		s.Size, err = parseLen(w[0])
 		return rest, err

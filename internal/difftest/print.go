@@ -28,11 +28,13 @@ func (s *Step) String() string {
 		add(s.Area.Region, sizeText(s.Area.To))
 	case VerbFork, VerbIn:
 		add(s.Name)
+	case VerbResult:
+		add(s.Errno.String())
 	case VerbBrk:
 		add(sizeText(s.Size))
 	case VerbPrctl:
 		add("thp-disable", prctlNames[s.Prctl])
-	case VerbExit:
+	case VerbExit, VerbDropCaches:
 	default:
 		add(s.Area.String())
 	}

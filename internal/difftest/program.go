@@ -28,13 +28,16 @@ const (
 	VerbIn
 	VerbExit
 	VerbExpect
+	VerbResult
+	VerbDropCaches
 	numVerbs
 )
 
 var verbNames = [numVerbs]string{
 	VerbMap: "map", VerbTouch: "touch", VerbAdvise: "advise", VerbUnmap: "unmap", VerbProtect: "protect",
 	VerbRemap: "remap", VerbLock: "lock", VerbUnlock: "unlock", VerbBrk: "brk", VerbPrctl: "prctl",
-	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect",
+	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
+	VerbDropCaches: "drop-caches",
 }
 
 // String is the word that begins the step's line.
@@ -54,6 +57,7 @@ type Step struct {
 	Name   string   // Fork, In: the process
 	Prctl  uint8    // an mm.THPDisable
 	Expect Expected // Expect
+	Errno  mm.Errno // Result: of the step before
 }
 
 // Area is a part of a region: bytes [From, To) from its start, where the

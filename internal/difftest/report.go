@@ -21,6 +21,8 @@ type Options struct {
 	Paranoid bool      // hold the model to its own invariants after every step
 	Show     io.Writer // where pages are shown after every step, nil: nowhere
 
+	ShowMaps bool // show mappings too
+
 	MaxMismatches int // stop after so many, 0: never
 	OnMismatch    func(*Mismatch)
 }
@@ -150,7 +152,7 @@ func (o *Options) watch(p *Program) (Watcher, error) {
 	if o.Show == nil {
 		return nil, nil
 	}
-	s, err := NewShow(o.Show, p)
+	s, err := NewShow(o.Show, p, o.ShowMaps)
 	if err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func Run(p *Program, model, host Starter, watch Watcher) (out Outcome, err error
 	var counter *Difference
 	for i := range actions {
 		a := &actions[i]
-		if a.step.Verb == VerbExpect {
+		if a.step.Verb == VerbExpect || a.step.Verb == VerbResult {
 			out.Difference = expect(a, &m, &h, y != nil)
 		} else if !a.none {
 			if m, err = x.Do(a); err != nil {
@@ -109,6 +109,12 @@ func (o *Outcome) count(s *Seen) {
 
 // expect holds a program's claim against the sides.
 func expect(a *action, m, h *Seen, both bool) *Difference {
+	if a.step.Verb == VerbResult {
+		if m.Errno != a.step.Errno {
+			return &Difference{What: "result", Model: m.Errno.String(), Host: a.step.Errno.String() + " expected"}
+		}
+		return nil // the kernel's was held to the model's
+	}
 	for side, s := range []*Seen{m, h} {
 		if side == 1 && !both || a.proc >= len(s.Procs) {
 			continue

@@ -15,6 +15,7 @@ type Show struct {
 	steps  []Step
 	places []place // by slot
 	procs  []string
+	maps   bool // show mappings too
 }
 
 type place struct {
@@ -22,13 +23,14 @@ type place struct {
 	at   mm.VA
 }
 
-// NewShow makes a Show of p, which Run then calls as its Watcher.
-func NewShow(w io.Writer, p *Program) (*Show, error) {
+// NewShow makes a Show of p, and with maps of its mappings too; its Watch is a
+// Watcher.
+func NewShow(w io.Writer, p *Program, maps bool) (*Show, error) {
 	c, err := compileAll(p)
 	if err != nil {
 		return nil, err
 	}
-	s := &Show{w: w, steps: p.Steps, places: make([]place, len(c.slots)+1)}
+	s := &Show{w: w, steps: p.Steps, maps: maps, places: make([]place, len(c.slots)+1)}
 	s.places[len(c.slots)] = place{heapName, heapAt}
 	for name, i := range c.slots {
 		s.places[i] = place{name, arenaAt + mm.VA(slotSize)*mm.VA(i)}
@@ -76,12 +78,27 @@ func (s *Show) lines(seen *Seen) []string {
 		head += fmt.Sprintf(", %d touches refused", seen.Refused)
 	}
 	all = append(all, head)
+	if s.maps {
+		all = s.mappings(all, seen)
+	}
 	for i := range seen.Procs {
 		pages := seen.Procs[i].Pages
 		for k := 0; k < len(pages); {
 			n := runLength(pages[k:])
 			all = append(all, fmt.Sprintf("%-6s %-24s %s", s.procs[i], s.where(pages[k].At, n), runText(pages[k:k+n])))
 			k += n
+		}
+	}
+	return all
+}
+
+func (s *Show) mappings(all []string, seen *Seen) []string {
+	for i := range seen.Procs {
+		for _, v := range seen.Procs[i].VMAs {
+			if v.Start != anchorAt {
+				where := s.where(v.Start, int((v.End-v.Start)/pageSize))
+				all = append(all, fmt.Sprintf("%-6s %-24s [%s]", s.procs[i], where, v.Flags))
+			}
 		}
 	}
 	return all

@@ -22,13 +22,18 @@ func Shrink(p *Program, fails func(*Program) *Difference) (*Program, *Difference
 		return true
 	}
 	best.Steps = best.Steps[:min(found.Step+1, len(best.Steps))]
-	for n := len(best.Steps) / 2; n > 0; n /= 2 {
+	for n := len(best.Steps) / 2; n > 0; {
+		before := len(best.Steps)
 		for i := 0; i < len(best.Steps); {
 			rest := append([]Step(nil), best.Steps[:i]...)
 			rest = append(rest, best.Steps[min(i+n, len(best.Steps)):]...)
 			if !try(rest) {
 				i += n
 			}
+		}
+		// Steps that others needed may go once those have gone.
+		if n > 1 || len(best.Steps) == before {
+			n /= 2
 		}
 	}
 	for i := range best.Steps {

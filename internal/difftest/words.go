@@ -180,3 +180,14 @@ func (e Expected) String() string {
 	}
 	return t
 }
+
+// parseErrno reads a refusal of the model's, or ok.
+func parseErrno(text string) (mm.Errno, error) {
+	for _, e := range []mm.Errno{mm.OK, mm.EPERM, mm.ESRCH, mm.EAGAIN, mm.ENOMEM, mm.EFAULT, mm.EBUSY, mm.EEXIST,
+		mm.EINVAL, mm.ENOSYS} {
+		if e.String() == text {
+			return e, nil
+		}
+	}
+	return 0, fmt.Errorf("%s: want ok or a refusal such as ENOMEM", text)
+}
