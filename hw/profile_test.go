@@ -74,6 +74,29 @@ func TestSaveLoad(t *testing.T) {
 	}
 }
 
+// TestSaveLoadMeasured: how a profile was made, and its second column, go the
+// same way.
+func TestSaveLoadMeasured(t *testing.T) {
+	p, _ := Preset("vm")
+	p.Name, p.Source = "machine", "measured"
+	for i := range p.Nanos {
+		p.Elapsed[i] = 2 * p.Nanos[i]
+	}
+	p.Made = &Made{Kernel: "6.18.0", CPU: "a CPU: of 2 words", Date: "2026-01-31", Runs: 7, Spread: 0.03, Residual: 0.01,
+		Guessed: []string{"compact"}, Rows: []MadeRow{{Name: "fork, exit", Measured: 1.5, Fitted: 1.25, Elapsed: 2, Spread: 0.5}}}
+	var b bytes.Buffer
+	if err := p.Save(&b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(&p, got); d != "" {
+		t.Errorf("changed on its way (-saved +loaded):\n%s", d)
+	}
+}
+
 func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"unknown primitive", "version: 1\nnanoseconds:\n  clear_everything: 3\n", "clear_everything"},
@@ -81,6 +104,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"words", "version: 1\nnanoseconds:\n  clear_pmd: much\n", "clear_pmd: much is not"},
 		{"not a number", "version: 1\nnanoseconds:\n  clear_pmd: .nan\n", "is not a number"},
 		{"infinite", "version: 1\nnanoseconds:\n  clear_pmd: .inf\n", "is not a number"},
+		{"elapsed", "version: 1\nelapsed:\n  clear_pmd: -1\n", "elapsed: clear_pmd: -1 is not"},
+		{"twice", "version: 1\nnanoseconds:\n  clear_pmd: 1\n  ? clear_pmd\n  : 2\n", "clear_pmd"},
 		{"other version", "version: 9\n", "version 9, want 1"},
 		{"unknown field", "version: 1\nnanos: 3\n", "nanos"},
 		{"not YAML", "\t{", "machine profile"},

@@ -16,6 +16,9 @@ func (m *Machine) opBrk(c *Current, sp *space, op *Op, base VA) Errno {
 	old := sp.brkEnd
 	switch {
 	case end < old:
+		if v := sp.find(end); v == nil || v.start >= old {
+			return ENOMEM // the heap was unmapped there
+		}
 		if e := m.unmapRange(c, sp, end, old); e != OK {
 			return e
 		}

@@ -198,34 +198,34 @@ func (ck *checker) huge(sp *space, e uint64, a VA) (Pages, error) {
 
 // frames checks every frame in use against what the tables showed.
 func (ck *checker) frames() error {
-	for s, slab := range ck.m.pages.slabs {
-		if slab == nil {
-			continue
-		}
+	return ck.m.pages.eachSlab(func(first PFN, slab *frameSlab) error {
 		for i := range slab {
-			fr, pfn := &slab[i], PFN(s<<slabShift+i)
-			var err error
-			switch {
-			case *fr == frame{}:
-				if ck.maps[pfn] > 0 || ck.tables[pfn] {
-					err = fmt.Errorf("in use but marked free")
-				}
-			case fr.flags&frameTable != 0:
-				ck.owned++
-				if !ck.tables[pfn] {
-					err = fmt.Errorf("a table that no space has")
-				}
-			case fr.flags&frameHugeZero != 0:
-				ck.owned++
-			case fr.order == 0:
-				err = ck.small(pfn, fr)
-			case pfn&(1<<fr.order-1) == 0:
-				err = ck.large(pfn, fr)
-			}
-			if err != nil {
+			pfn := first + PFN(i)
+			if err := ck.frame(pfn, &slab[i]); err != nil {
 				return fmt.Errorf("frame %d: %w", pfn, err)
 			}
 		}
+		return nil
+	})
+}
+
+func (ck *checker) frame(pfn PFN, fr *frame) error {
+	switch {
+	case *fr == frame{}:
+		if ck.maps[pfn] > 0 || ck.tables[pfn] {
+			return fmt.Errorf("in use but marked free")
+		}
+	case fr.flags&frameTable != 0:
+		ck.owned++
+		if !ck.tables[pfn] {
+			return fmt.Errorf("a table that no space has")
+		}
+	case fr.flags&frameHugeZero != 0:
+		ck.owned++
+	case fr.order == 0:
+		return ck.small(pfn, fr)
+	case pfn&(1<<fr.order-1) == 0:
+		return ck.large(pfn, fr)
 	}
 	return nil
 }

@@ -36,31 +36,75 @@ const (
 
 type frameSlab [slabLen]frame
 
+// slabDir leads to the slabs of 2 GB of 4 kB pages. Slabs are made when a page
+// of theirs is first used, dirs with their first slab: memory that nothing
+// touched costs next to nothing here.
+type slabDir [dirLen]*frameSlab
+
+const (
+	dirLen   = 1 << 9
+	dirShift = slabShift + 9
+)
+
 // frame is the metadata of an allocated page.
-func (p *pageState) frame(pfn PFN) *frame { return &p.slabs[pfn>>slabShift][pfn&slabMask] }
+func (p *pageState) frame(pfn PFN) *frame {
+	return &p.slabs[pfn>>dirShift][pfn>>slabShift%dirLen][pfn&slabMask]
+}
+
+// slab is the slab of a page; nil if none of its pages was ever used.
+func (p *pageState) slab(pfn PFN) *frameSlab {
+	if d := p.slabs[pfn>>dirShift]; d != nil {
+		return d[pfn>>slabShift%dirLen]
+	}
+	return nil
+}
+
+// eachSlab calls f for every slab there is and its first page.
+func (p *pageState) eachSlab(f func(PFN, *frameSlab) error) error {
+	for i, d := range p.slabs {
+		if d == nil {
+			continue
+		}
+		for k, s := range d {
+			if s == nil {
+				continue
+			}
+			if err := f(PFN(i)<<dirShift+PFN(k)<<slabShift, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // ensureFrames makes the slabs that hold the block's metadata.
 func (p *pageState) ensureFrames(pfn PFN, o Order) {
-	last := (pfn + PFN(o.Pages()) - 1) >> slabShift
-	for s := pfn >> slabShift; s <= last; s++ {
-		if p.slabs[s] == nil {
-			p.slabs[s] = new(frameSlab)
+	end := pfn + PFN(o.Pages())
+	for ; pfn < end; pfn = pfn&^slabMask + slabLen {
+		d := &p.slabs[pfn>>dirShift]
+		if *d == nil {
+			*d = new(slabDir)
+		}
+		if s := &(*d)[pfn>>slabShift%dirLen]; *s == nil {
+			*s = new(frameSlab)
 		}
 	}
 }
 
 // freshFrame is frame of a page just allocated, whose slab may not exist yet.
 func (p *pageState) freshFrame(pfn PFN) *frame {
-	if p.slabs[pfn>>slabShift] == nil {
+	s := p.slab(pfn)
+	if s == nil {
 		p.ensureFrames(pfn, 0)
+		s = p.slab(pfn)
 	}
-	return p.frame(pfn)
+	return &s[pfn&slabMask]
 }
 
 // clearFrames forgets a block that goes back to the allocator.
 func (p *pageState) clearFrames(pfn PFN, o Order) {
 	for i := PFN(0); i < PFN(o.Pages()); {
-		s := p.slabs[(pfn+i)>>slabShift]
+		s := p.slab(pfn + i)
 		at := (pfn + i) & slabMask
 		n := min(PFN(o.Pages())-i, slabLen-at)
 		clear(s[at : at+n])

@@ -7,7 +7,7 @@ import (
 
 // pageState is what the page side of the machine owns.
 type pageState struct {
-	slabs  []*frameSlab // by frame number >> slabShift
+	slabs  []*slabDir // by frame number >> dirShift
 	folios folioPool
 	tables tablePool
 	top    uint // level of the top page table

@@ -11,9 +11,10 @@ type PageInfo struct {
 	Order     Order
 	Index     uint32 // place in the folio, in pages
 	PFN       PFN
-	Touched   bool // the program is known to have accessed it
-	Filled    bool // holds more than zeros
-	Writable  bool // the entry permits writing
+	Touched   bool   // the program is known to have accessed it
+	Filled    bool   // holds more than zeros
+	Writable  bool   // the entry permits writing
+	Maps      uint32 // how often the page is mapped (/proc/kpagecount), 0 for the zero page
 }
 
 // PageInfo tells what maps the page at a.
@@ -56,6 +57,6 @@ func (m *Machine) PageInfo(s Space, a VA) PageInfo {
 	if fr.order != 0 {
 		n += m.folioOf(fr).entire
 	}
-	in.Exclusive = n == 1
+	in.Maps, in.Exclusive = n, n == 1
 	return in
 }

@@ -16,7 +16,7 @@ func (m *Machine) newPhys() error {
 	if m.alloc, err = buddy.New(cfg); err != nil {
 		return fmt.Errorf("mm: config: %w", err)
 	}
-	m.pages.slabs = make([]*frameSlab, m.physEnd()>>slabShift+1)
+	m.pages.slabs = make([]*slabDir, m.physEnd()>>dirShift+1)
 	return nil
 }
 

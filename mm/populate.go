@@ -22,6 +22,7 @@ func (m *Machine) populate(c *Current, v *vma, from, to VA, write bool) Errno {
 		f.Addr, f.Access, f.soft = a, acc|ZeroData|NoFault, true
 		switch m.softFault(c, v.sp, f) {
 		case Segv, Bus:
+			m.Usage.SoftFaults-- // only completed ones count (mm/memory.c:mm_account_fault)
 			return EFAULT
 		case OOM:
 			return ENOMEM

@@ -41,17 +41,15 @@ func TestQuickChangesNothing(t *testing.T) {
 // see sums all frames up, so that a bit that differs anywhere shows.
 func (r *rig) see() seen {
 	s := seen{usage: r.m.Usage, counters: r.m.Counters, work: r.c.Work, worst: *r.m.WorstFaults()}
-	for i, slab := range r.m.pages.slabs {
-		if slab == nil {
-			continue
-		}
+	_ = r.m.pages.eachSlab(func(first PFN, slab *frameSlab) error {
 		for k := range slab {
 			f := &slab[k]
-			s.frames = s.frames*0x9e3779b97f4a7c15 + uint64(i)<<32 + uint64(k)
+			s.frames = s.frames*0x9e3779b97f4a7c15 + uint64(first) + uint64(k)
 			s.frames = s.frames*0x9e3779b97f4a7c15 + uint64(f.flags)<<56 + uint64(f.order)<<48 + f.index()
 			s.frames = s.frames*0x9e3779b97f4a7c15 + uint64(f.maps)<<32 + uint64(f.ref)
 		}
-	}
+		return nil
+	})
 	r.m.Regions(func(n Region, u RegionUsage) {
 		s.frames = s.frames*31 + uint64(n) + u.Faults<<40 + uint64(u.Allocated)<<20 + uint64(u.Touched)
 	})

@@ -176,7 +176,10 @@ func (m *Machine) copyVMA(c *Current, v *vma, q *moveReq, pgoff uint64) *vma {
 // keepSource ends a MREMAP_DONTUNMAP: the source stays mapped, empty and not
 // locked. Linux: mm/mremap.c:dontunmap_complete (v6.18).
 func (m *Machine) keepSource(c *Current, src, n *vma, q *moveReq) {
-	src.setFlags(src.flags &^ vmLockMask)
+	if src.flags&vmLockMask != 0 {
+		src.setFlags(src.flags &^ vmLockMask)
+		src.sp.loose = true // it may be like its neighbours now, and stays apart
+	}
 	if src != n && src.start == q.from && src.end == q.from+q.old {
 		m.anonUnlink(src)
 		src.sp.loose = true

@@ -18,6 +18,8 @@ import (
 type calibrateFlags struct {
 	out  string
 	json bool
+	keep bool
+	time time.Duration
 }
 
 func newCalibrate() *cobra.Command {
@@ -37,7 +39,9 @@ back. Without root what the settings allow is measured, and the rest is said.`,
 		RunE:    f.run,
 	}
 	cmd.Flags().StringVarP(&f.out, "out", "o", "",
-		"write the profile to `FILE`, - for standard output (default: hugelab/machine.yaml in the user's configuration)")
+		"write the profile to `FILE`, - for stdout (default: where predict looks)")
+	cmd.Flags().BoolVar(&f.keep, "keep-settings", false, "change no setting: measure what they allow now")
+	cmd.Flags().DurationVar(&f.time, "time", calibrate.DefaultTime, "measure for this `TIME`")
 	cmd.Flags().BoolVar(&f.json, "json", false, "write JSON; 'hugelab schema calibrate' describes it")
 	return cmd
 }
@@ -45,6 +49,9 @@ back. Without root what the settings allow is measured, and the rest is said.`,
 func (f *calibrateFlags) run(cmd *cobra.Command, _ []string) error {
 	if f.json && f.out == "-" {
 		return usagef("calibrate: --json and --out -: standard output can take one of them")
+	}
+	if f.time <= 0 || f.time > time.Hour {
+		return usagef("calibrate: --time %v: want up to an hour", f.time)
 	}
 	path := f.out
 	if path == "" {
@@ -55,8 +62,9 @@ func (f *calibrateFlags) run(cmd *cobra.Command, _ []string) error {
 	}
 	talk := cmd.ErrOrStderr()
 	r, err := calibrate.Run(cmd.Context(), calibrate.Options{
+		Time: f.time, Keep: f.keep,
 		Progress: func(round int, at time.Duration) {
-			fmt.Fprintf(talk, "calibrate: round %d, %.0f of about %.0f s\n", round+1, at.Seconds(), calibrate.DefaultTime.Seconds())
+			fmt.Fprintf(talk, "calibrate: round %d, %.0f of about %.0f s\n", round+1, at.Seconds(), f.time.Seconds())
 		},
 		Say: func(what string) { fmt.Fprintln(talk, "calibrate:", what) },
 	})

@@ -51,7 +51,8 @@ func TestDocs(t *testing.T) {
 				t.Fatal(err)
 			}
 		default:
-			t.Errorf("%s differs (-shown +got); REWRITE=1 rewrites it:\n%s", filepath.Base(path), cmp.Diff(string(text), got))
+			t.Errorf("%s differs (-shown +got); REWRITE=1 rewrites it:\n%s", filepath.Base(path),
+				cmp.Diff(string(text), got))
 		}
 	}
 	if ran < 3 {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hugelab/hugelab/internal/calibrate"
 	"github.com/hugelab/hugelab/internal/report"
 )
 
@@ -19,6 +20,7 @@ type schema struct {
 func schemas() []schema {
 	return []schema{
 		{"predict", report.PredictSchema()},
+		{"calibrate", report.Schema("hugelab calibrate --json", calibrate.Result{})},
 		{"doctor", doctorSchema},
 	}
 }

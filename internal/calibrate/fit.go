@@ -92,7 +92,7 @@ func use(rows []Row, counts []counted) {
 		r := &rows[i]
 		model := float64(counts[i].faults)
 		switch {
-		case !r.any():
+		case !r.any() || r.Name == hotFault || r.Name == coldFault:
 		case r.Name == fileFault:
 			// How much of a file one fault maps is the page cache's matter.
 			r.Used = model+r.Extra >= 1

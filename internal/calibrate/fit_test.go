@@ -142,6 +142,29 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
+// TestSplit: a step that too few samples found has the common step's cost
+// outside the kernel for each touch.
+func TestSplit(t *testing.T) {
+	rows := []Row{
+		{Name: "fewer", Per: 10, all: 5000, total: 5000, taps: 10},
+		{Name: smallFault, Per: 100, all: 30_000, total: 10_000, taps: 100, Samples: 50},
+		{Name: "no touch", Per: 10, all: 5000, total: 5000},
+		{Name: "sampled", Per: 10, all: 5000, total: 4000, taps: 10, Samples: 90},
+		{Name: "all outside", Per: 10, all: 1000, total: 1000, taps: 10},
+	}
+	if !split(rows) {
+		t.Fatal("not split")
+	}
+	for i, want := range []float64{3000, 10_000, 5000, 4000, 100} {
+		if rows[i].total != want {
+			t.Errorf("%s: %v, want %v", rows[i].Name, rows[i].total, want)
+		}
+	}
+	if rows[1].Samples = 0; split(rows) {
+		t.Error("split by nothing")
+	}
+}
+
 // TestShare: samples tell kernel from user time; too few are not believed.
 func TestShare(t *testing.T) {
 	s := step{name: "x", per: 10}

@@ -66,6 +66,10 @@ func becomeHelper(cpu int) error {
 	}
 	// Fewer interruptions are less noise; without the right it goes on as it is.
 	_ = unix.Setpriority(unix.PRIO_PROCESS, 0, -15)
+	// Whoever started this may have switched huge pages off for all below it.
+	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("huge pages on: %w", err)
+	}
 	return unix.Exec("/proc/self/exe", []string{helperName, os.Args[1]}, os.Environ())
 }
 
@@ -78,7 +82,8 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 		return enc.Encode(hello{Err: err.Error()})
 	}
 	defer w.close()
-	h := hello{Pinned: cpu, Clock: w.emptyStep(), Ballast: ownMaps()}
+	w.empty = w.emptyStep()
+	h := hello{Pinned: cpu, Clock: w.empty, Ballast: ownMaps()}
 	if err := w.startSampler(); err != nil {
 		h.Sampler = err.Error()
 	}
@@ -87,7 +92,6 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 	}
 	k := newMaker(w.sizes)
 	all := k.all()
-	undo := map[string]string{}
 	dec := json.NewDecoder(bufio.NewReader(in))
 	for {
 		var o order
@@ -95,9 +99,8 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 			if errors.Is(err, io.EOF) {
 				err = nil
 			}
-			return errors.Join(err, writeAll(undo))
+			return err
 		}
-		undo = o.Undo
 		i := slices.IndexFunc(all, func(w workload) bool { return w.name == o.Workload })
 		if i < 0 {
 			return fmt.Errorf("no workload %q", o.Workload)
@@ -107,7 +110,7 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 			a = answer{Err: err.Error()}
 		}
 		if err := enc.Encode(a); err != nil {
-			return errors.Join(err, writeAll(undo))
+			return err
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"strconv"
@@ -70,29 +71,36 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	return r, nil
 }
 
+// How long to wait for another program that changes settings: within a round,
+// where the next one is another chance, and at the end.
+const (
+	glance   = 50 * time.Millisecond
+	patience = 60 * time.Second
+)
+
 // measure repeats all workloads in turn until the time is over.
 func (s *session) measure(ctx context.Context, begin time.Time) error {
 	sizes := 0
+	var held *kernel.HeldError
 	for round := 0; round < s.Least || time.Since(begin) < s.Time; round++ {
 		s.Progress(round, time.Since(begin))
 		if err := s.plain(ctx); err != nil {
 			return err
 		}
-		switch err := s.switched(ctx, 0); {
+		switch err := s.switched(ctx, glance); {
 		case err == nil:
 			sizes++
-		case !errors.Is(err, errBusy):
+		case !errors.As(err, &held):
 			return err
 		}
 	}
 	for ; sizes < s.Least; sizes++ {
 		s.Say("single sizes, round " + strconv.Itoa(sizes+1) + ": waiting for the lock on the settings")
 		if err := s.switched(ctx, patience); err != nil {
-			if !errors.Is(err, errBusy) {
+			if !errors.As(err, &held) {
 				return err
 			}
-			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on were measured %d times: "+
-				"another program held %s", sizes, lockPath))
+			s.notes = append(s.notes, fmt.Sprintf("sizes that had to be switched on: measured in %d rounds: %v", sizes, held))
 			return nil
 		}
 	}
@@ -116,7 +124,7 @@ func (s *session) plain(ctx context.Context) error {
 			continue
 		}
 		s.policy[i] = p
-		if err := s.order(ctx, i, nil); err != nil {
+		if err := s.order(ctx, i); err != nil {
 			return err
 		}
 	}
@@ -124,14 +132,13 @@ func (s *session) plain(ctx context.Context) error {
 }
 
 // switched does the others, with their size switched on. It waits that long
-// for the lock, else the error is errBusy.
+// for the lock, else the error is a *kernel.HeldError.
 func (s *session) switched(ctx context.Context, wait time.Duration) (err error) {
 	var todo []int
-	var orders []mm.Order
 	p := s.now()
 	for i := range s.all {
 		if o := s.all[i].order; o != 0 && s.out[i] == "" && p.Effective(o) == mm.Never {
-			todo, orders = append(todo, i), append(orders, o)
+			todo = append(todo, i)
 		}
 	}
 	if len(todo) == 0 {
@@ -139,36 +146,53 @@ func (s *session) switched(ctx context.Context, wait time.Duration) (err error) 
 	}
 	if s.Keep {
 		for _, i := range todo {
-			s.out[i] = "its size is switched off, and no setting was to be changed"
+			s.out[i] = "their sizes are switched off, and no setting was to be changed"
 		}
 		return nil
 	}
-	a, err := takeSettings(ctx, s.facts.Sizes, orders, wait)
-	if errors.Is(err, errBusy) {
+	wctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	settings, err := kernel.Take(wctx, kernel.SessionOptions{Command: "calibrate", Note: s.Say})
+	var held *kernel.HeldError
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &held):
 		return err
-	}
-	if err != nil {
+	case err != nil:
 		for _, i := range todo {
 			s.out[i] = err.Error()
 		}
-		return ctx.Err()
+		return nil
 	}
-	defer func() { err = errors.Join(err, a.undo()) }()
+	defer func() { err = errors.Join(err, settings.Restore()) }()
 	for _, i := range todo {
-		if err := a.only(s.all[i].order); err != nil {
+		if err := only(settings, s.facts.Sizes, s.all[i].order); err != nil {
 			s.out[i] = err.Error()
 			continue
 		}
 		s.policy[i] = s.now()
-		if err := s.order(ctx, i, a.old); err != nil {
+		if err := s.order(ctx, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// only lets advised memory have blocks of order o. Every other setting is as
+// it was: memory of other programs is affected only where they advised it.
+func only(s *kernel.Session, sizes mm.Sizes, o mm.Order) error {
+	want := maps.Clone(s.Before())
+	path := "/sys/kernel/mm/transparent_hugepage/" + sizes.Dir(o) + "/enabled"
+	if _, ok := want[path]; !ok {
+		return fmt.Errorf("this kernel has no %s", path)
+	}
+	want[path] = mm.Madvise.String()
+	return s.Set(want)
+}
+
 // order has the helper do a workload, timed and sampled in turn.
-func (s *session) order(ctx context.Context, i int, undo map[string]string) error {
+func (s *session) order(ctx context.Context, i int) error {
 	if s.out[i] != "" {
 		return nil
 	}
@@ -177,7 +201,7 @@ func (s *session) order(ctx context.Context, i int, undo map[string]string) erro
 		times = 2
 	}
 	var a answer
-	if err := s.helper.ask(order{s.all[i].name, times, undo}, &a); err != nil {
+	if err := s.helper.ask(order{s.all[i].name, times}, &a); err != nil {
 		return errors.Join(ctx.Err(), err)
 	}
 	if a.Err != "" {

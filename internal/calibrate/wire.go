@@ -12,13 +12,10 @@ type hello struct {
 	Err     string  `json:"error,omitempty"`
 }
 
-// order asks for one workload, by name, repeated. The first order that changes
-// settings carries what they were: should hugelab die, the helper puts them
-// back.
+// order asks for one workload, by name, repeated.
 type order struct {
-	Workload string            `json:"workload"`
-	Times    int               `json:"times"`
-	Undo     map[string]string `json:"undo,omitempty"` // file -> text
+	Workload string `json:"workload"`
+	Times    int    `json:"times"`
 }
 
 // answer has one sample of each step for each repetition.

@@ -15,6 +15,10 @@ type step struct {
 	name string
 	ops  []mm.Op
 	per  mm.Pages // how many pages, faults or calls the name is about
+
+	// single times each touch by itself; what counts is their median. cold
+	// has the program use as much memory as its caches hold before each.
+	single, cold bool
 }
 
 // Spaces of a workload: its own, and those of the processes it makes.
@@ -111,7 +115,7 @@ func (k *maker) blocks(r mm.Region) step {
 
 // all makes every workload.
 func (k *maker) all() []workload {
-	w := []workload{k.faults(), k.reads(), k.tables(), k.populate(), k.kernelFaults(), k.fileFaults(),
+	w := []workload{k.faults(), k.singles(), k.reads(), k.tables(), k.populate(), k.kernelFaults(), k.fileFaults(),
 		k.copies(), k.moves(), k.calls(), k.heap(), k.processes()}
 	for o := mm.MinTHPOrder; o < k.PMD; o++ {
 		w = append(w, k.size(o))
@@ -123,12 +127,34 @@ func (k *maker) faults() workload {
 	n := k.n
 	return workload{name: "small pages", warm: n, steps: []step{
 		k.small(regionA, n),
-		{"write fault, small page", []mm.Op{touch(regionA, n, 1, mm.Write)}, n},
-		{"mprotect to read, small pages", []mm.Op{protect(regionA, 0, n, mm.Read)}, n},
-		{"mprotect to write, small pages", []mm.Op{protect(regionA, 0, n, mm.Read|mm.Write)}, n},
-		{"madvise(MADV_DONTNEED), small pages", []mm.Op{advise(regionA, n, mm.AdviseDontNeed)}, n},
+		{name: smallFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n},
+		{name: "mprotect to read, small pages", ops: []mm.Op{protect(regionA, 0, n, mm.Read)}, per: n},
+		{name: "mprotect to write, small pages", ops: []mm.Op{protect(regionA, 0, n, mm.Read|mm.Write)}, per: n},
+		{name: "madvise(MADV_DONTNEED), small pages", ops: []mm.Op{advise(regionA, n, mm.AdviseDontNeed)}, per: n},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"munmap, small pages", []mm.Op{unmap(regionA, n)}, n},
+		{name: "munmap, small pages", ops: []mm.Op{unmap(regionA, n)}, per: n},
+	}}
+}
+
+// smallFault is the commonest step of all.
+const smallFault = "write fault, small page"
+
+// hotFault and coldFault are the steps that tell what a fault costs more
+// between a program's own work than back to back.
+const (
+	hotFault  = "write fault, one by one"
+	coldFault = "write fault, caches cold"
+)
+
+func (k *maker) singles() workload {
+	n := mm.Pages(256)
+	cold := touch(regionA, n, 1, mm.Write)
+	cold.Page = uint64(n)
+	return workload{name: "single faults", warm: 2 * n, steps: []step{
+		k.small(regionA, 2*n),
+		{name: hotFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n, single: true},
+		{name: coldFault, ops: []mm.Op{cold}, per: n, single: true, cold: true},
+		{ops: []mm.Op{unmap(regionA, 2*n)}},
 	}}
 }
 
@@ -136,8 +162,8 @@ func (k *maker) reads() workload {
 	n := k.n
 	return workload{name: "reads", warm: n, steps: []step{
 		k.small(regionA, n),
-		{"read fault, small page", []mm.Op{touch(regionA, n, 1, mm.Read)}, n},
-		{"write after read", []mm.Op{touch(regionA, n, 1, mm.Write)}, n},
+		{name: "read fault, small page", ops: []mm.Op{touch(regionA, n, 1, mm.Read)}, per: n},
+		{name: "write after read", ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -147,8 +173,9 @@ func (k *maker) tables() workload {
 	n := tables * k.PMD.Pages()
 	return workload{name: "tables", warm: 2 * tables, steps: []step{
 		k.small(regionA, n),
-		{"write fault, table too", []mm.Op{touch(regionA, tables, int32(k.PMD.Pages()), mm.Write)}, tables},
-		{"munmap, one page a table", []mm.Op{unmap(regionA, n)}, tables},
+		{name: "write fault, table too", per: tables,
+			ops: []mm.Op{touch(regionA, tables, int32(k.PMD.Pages()), mm.Write)}},
+		{name: "munmap, one page a table", ops: []mm.Op{unmap(regionA, n)}, per: tables},
 	}}
 }
 
@@ -156,8 +183,8 @@ func (k *maker) populate() workload {
 	n := k.n
 	return workload{name: "populate", warm: n, steps: []step{
 		k.small(regionA, n),
-		{"madvise(MADV_POPULATE_WRITE)", []mm.Op{advise(regionA, n, mm.AdvisePopulateWrite)}, n},
-		{firstAccess, []mm.Op{touch(regionA, n, 1, mm.Write)}, n},
+		{name: "madvise(MADV_POPULATE_WRITE)", ops: []mm.Op{advise(regionA, n, mm.AdvisePopulateWrite)}, per: n},
+		{name: firstAccess, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -176,7 +203,7 @@ func (k *maker) kernelFaults() workload {
 	n := k.n
 	return workload{name: "kernel mode", warm: n, steps: []step{
 		k.small(regionA, n),
-		{"write fault in a system call", []mm.Op{touch(regionA, n, 1, mm.Write|mm.KernelMode)}, n},
+		{name: "write fault in a system call", ops: []mm.Op{touch(regionA, n, 1, mm.Write|mm.KernelMode)}, per: n},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -192,7 +219,8 @@ func (k *maker) fileFaults() workload {
 	file.Flags, file.Access = mm.MapFile, mm.Read
 	return workload{name: "file", steps: []step{
 		{ops: []mm.Op{file}},
-		{fileFault, []mm.Op{touch(regionA, n/around, int32(around), mm.Read), unmap(regionA, n)}, n / around},
+		{name: fileFault, per: n / around,
+			ops: []mm.Op{touch(regionA, n/around, int32(around), mm.Read), unmap(regionA, n)}},
 	}}
 }
 
@@ -203,11 +231,11 @@ func (k *maker) copies() workload {
 	return workload{name: "fork", warm: 2 * n, steps: []step{
 		k.small(regionA, n),
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"fork with small pages", []mm.Op{fork}, n},
-		{copyFault, []mm.Op{touch(regionA, n, 1, mm.Write)}, n},
-		{"exit of the child", []mm.Op{exit}, n},
+		{name: "fork with small pages", ops: []mm.Op{fork}, per: n},
+		{name: copyFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n},
+		{name: "exit of the child", ops: []mm.Op{exit}, per: n},
 		{ops: []mm.Op{fork, exit}},
-		{"write fault, reuse", []mm.Op{touch(regionA, n, 1, mm.Write)}, n},
+		{name: "write fault, reuse", ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -224,8 +252,8 @@ func (k *maker) moves() workload {
 	return workload{name: "mremap", warm: n, steps: []step{
 		k.small(regionA, n),
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"mremap by entries", entries, 4 * n},
-		{"mremap by tables", tables, 64 * n / k.PMD.Pages()},
+		{name: "mremap by entries", ops: entries, per: 4 * n},
+		{name: "mremap by tables", ops: tables, per: 64 * n / k.PMD.Pages()},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -235,16 +263,17 @@ func (k *maker) calls() workload {
 	r, w := protect(regionA, 0, n, mm.Read), protect(regionA, 0, n, mm.Read|mm.Write)
 	mr, mw := protect(regionA, 5, 1, mm.Read), protect(regionA, 5, 1, mm.Read|mm.Write)
 	grow, shrink := op(mm.OpRemap, regionA, 0, n, 2*n), op(mm.OpRemap, regionA, 0, 2*n, n)
+	lock, unlock := op(mm.OpLock, regionA, 0, 1, 0), op(mm.OpUnlock, regionA, 0, 1, 0)
 	grow.Aux, shrink.Aux = uint64(regionA), uint64(regionA)
 	return workload{name: "calls", steps: []step{
-		{"mmap, munmap", repeat(rounds, k.mapping(regionA, n), unmap(regionA, n)), rounds},
+		{name: "mmap, munmap", ops: repeat(rounds, k.mapping(regionA, n), unmap(regionA, n)), per: rounds},
 		{ops: []mm.Op{k.mapping(regionA, n)}},
-		{"mprotect, nothing mapped", repeat(rounds/2, r, w), rounds},
-		{"mprotect, split and merge", repeat(rounds/2, mr, mw), rounds},
-		{"madvise, nothing mapped", repeat(rounds, advise(regionA, n, mm.AdviseDontNeed)), rounds},
-		{"mremap, grow and shrink", repeat(rounds/2, grow, shrink), rounds},
+		{name: "mprotect, nothing mapped", ops: repeat(rounds/2, r, w), per: rounds},
+		{name: "mprotect, split and merge", ops: repeat(rounds/2, mr, mw), per: rounds},
+		{name: "madvise, nothing mapped", ops: repeat(rounds, advise(regionA, n, mm.AdviseDontNeed)), per: rounds},
+		{name: "mremap, grow and shrink", ops: repeat(rounds/2, grow, shrink), per: rounds},
 		{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, 1, 0)}},
-		{"mlock, munlock of a page", repeat(rounds/2, op(mm.OpLock, regionA, 0, 1, 0), op(mm.OpUnlock, regionA, 0, 1, 0)), rounds},
+		{name: "mlock, munlock of a page", ops: repeat(rounds/2, lock, unlock), per: rounds},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -252,7 +281,7 @@ func (k *maker) calls() workload {
 func (k *maker) heap() workload {
 	n := k.n
 	up, down := op(mm.OpBrk, regionHeap, 0, n, 0), op(mm.OpBrk, regionHeap, 0, 0, 0)
-	return workload{name: "heap", steps: []step{{"brk up, down", repeat(rounds/2, up, down), rounds}}}
+	return workload{name: "heap", steps: []step{{name: "brk up, down", ops: repeat(rounds/2, up, down), per: rounds}}}
 }
 
 // processes has the program that is run: one page of text that exits at once.
@@ -270,8 +299,8 @@ func (k *maker) processes() workload {
 	run := []mm.Op{fork, {Kind: mm.OpExec, Space: program, Arg: uint64(child)}, {Kind: mm.OpExit, Space: child},
 		text, stack, write, in(touch(regionText, 1, 1, mm.Read|mm.Exec), program), {Kind: mm.OpExit, Space: program}}
 	return workload{name: "processes", steps: []step{
-		{"fork, exit", repeat(each, fork, mm.Op{Kind: mm.OpExit, Space: child}), each},
-		{"fork, exec, exit", repeat(each, run...), each},
+		{name: "fork, exit", ops: repeat(each, fork, mm.Op{Kind: mm.OpExit, Space: child}), per: each},
+		{name: "fork, exec, exit", ops: repeat(each, run...), per: each},
 	}}
 }
 
@@ -292,9 +321,9 @@ func (k *maker) size(o mm.Order) workload {
 	}
 	return workload{name: "blocks of " + k.Name(o), order: o, warm: slots * per, steps: []step{
 		{ops: start},
-		{"write fault, block of " + k.Name(o), faults, slots * per >> o},
+		{name: "write fault, block of " + k.Name(o), ops: faults, per: slots * per >> o},
 		{ops: rest},
-		{"munmap, blocks of " + k.Name(o), end, slots * per},
+		{name: "munmap, blocks of " + k.Name(o), ops: end, per: slots * per},
 	}}
 }
 
@@ -309,14 +338,14 @@ func (k *maker) thp() workload {
 	name := k.Name(k.PMD)
 	return workload{name: "blocks of " + name, order: k.PMD, warm: n, steps: []step{
 		k.blocks(regionA),
-		{"write fault, block of " + name, []mm.Op{touch(regionA, blocks, block, mm.Write)}, blocks},
+		{name: "write fault, block of " + name, ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"mprotect, blocks of " + name, repeat(16, r, w), 32 * blocks},
-		{"mremap, blocks of " + name, tables, 32 * blocks},
+		{name: "mprotect, blocks of " + name, ops: repeat(16, r, w), per: 32 * blocks},
+		{name: "mremap, blocks of " + name, ops: tables, per: 32 * blocks},
 		{ops: []mm.Op{fork, exit}},
-		{"write fault, reuse of " + name, []mm.Op{touch(regionA, blocks, block, mm.Write)}, blocks},
+		{name: "write fault, reuse of " + name, ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"munmap, blocks of " + name, []mm.Op{unmap(regionA, n)}, blocks},
+		{name: "munmap, blocks of " + name, ops: []mm.Op{unmap(regionA, n)}, per: blocks},
 	}}
 }
 
@@ -333,8 +362,8 @@ func (k *maker) splits() workload {
 	return workload{name: "splits", order: k.PMD, warm: n, steps: []step{
 		k.blocks(regionA),
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
-		{"mprotect of a page of a block", guard, blocks / 2},
-		{"MADV_DONTNEED of a page of a block", punch, blocks / 2},
+		{name: "mprotect of a page of a block", ops: guard, per: blocks / 2},
+		{name: "MADV_DONTNEED of a page of a block", ops: punch, per: blocks / 2},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -344,7 +373,8 @@ func (k *maker) collapse() workload {
 	return workload{name: "collapse", order: k.PMD, warm: 2 * n, steps: []step{
 		k.small(regionA, n),
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write), advise(regionA, n, mm.AdviseHugePage)}},
-		{"madvise(MADV_COLLAPSE)", []mm.Op{advise(regionA, n, mm.AdviseCollapse)}, n / k.PMD.Pages()},
+		{name: "madvise(MADV_COLLAPSE)", per: n / k.PMD.Pages(),
+			ops: []mm.Op{advise(regionA, n, mm.AdviseCollapse)}},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +24,12 @@ type world struct {
 	zero    int // /dev/zero
 	procs   *procs
 	sampler *sampler
+	empty   int64  // what timing nothing shows
+	own     []byte // memory that the program uses between faults
 }
+
+// ownBytes is as much as the nearer caches of a server's processor hold.
+const ownBytes = 2 << 20
 
 func newWorld() (*world, error) {
 	page := os.Getpagesize()
@@ -31,7 +37,11 @@ func newWorld() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{sizes: sizes, page: uintptr(page), at: map[mm.Region]uintptr{}, iov: make([]unix.Iovec, 1024)}
+	w := &world{sizes: sizes, page: uintptr(page), at: map[mm.Region]uintptr{}, iov: make([]unix.Iovec, 1024),
+		own: make([]byte, ownBytes)}
+	for i := range w.own {
+		w.own[i] = 1
+	}
 	if w.heap, err = call(unix.SYS_BRK, 0, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("brk: %w", err)
 	}
@@ -126,9 +136,13 @@ func (w *world) call(ops []mm.Op, i int) error {
 		} else {
 			flags |= unix.MAP_ANONYMOUS
 		}
-		w.at[o.Region], err = call(unix.SYS_MMAP, uintptr(o.Arg), n, prot(o.Access), flags, fd)
-		if err == nil && w.at[o.Region] != uintptr(o.Arg) {
+		var got uintptr
+		got, err = call(unix.SYS_MMAP, uintptr(o.Arg), n, prot(o.Access), flags, fd)
+		if err == nil && got != uintptr(o.Arg) {
 			err = errors.New("mmap landed elsewhere")
+		}
+		if err == nil {
+			w.at[o.Region] = got
 		}
 	case mm.OpUnmap:
 		_, err = call(unix.SYS_MUNMAP, a, n, 0, 0, 0)
@@ -187,8 +201,6 @@ func prot(a mm.Access) uintptr {
 // pointer is an address of a map that Go's runtime does not know.
 func pointer(a uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&a)) }
 
-var sink byte // keeps reads from being optimised away
-
 //go:noinline
 func touchPages(p unsafe.Pointer, n int, stride uintptr, write bool) {
 	if write {
@@ -203,7 +215,7 @@ func touchPages(p unsafe.Pointer, n int, stride uintptr, write bool) {
 		sum += *(*byte)(p)
 		p = unsafe.Add(p, stride)
 	}
-	sink += sum
+	runtime.KeepAlive(sum)
 }
 
 // touchByKernel lets the kernel store one byte into each page.

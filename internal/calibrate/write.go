@@ -29,7 +29,7 @@ func Write(w io.Writer, r *Result) error {
 		x := &r.Rows[i]
 		fitted, residual := nanos(x.Fitted), fmt.Sprintf("%+.1f %%", 100*x.Residual)
 		switch {
-		case !x.any():
+		case !x.any() || x.Name == hotFault || x.Name == coldFault:
 			fitted, residual = "", ""
 		case !x.Used:
 			residual = "left out"
@@ -42,6 +42,7 @@ func Write(w io.Writer, r *Result) error {
 	fmt.Fprintf(&b, "kernel: time accounted as system, median; fitted: by the profile; elapsed: processor time, user's\n"+
 		"and hypervisor's too. Median spread %.1f %%, median residual %.1f %%. %.0f s.\n",
 		100*r.Spread, 100*r.Residual, r.Seconds)
+	fmt.Fprintf(&b, "The profile has each fault %s dearer than the table: programs fault with colder caches.\n", nanos(r.Cold))
 	if len(r.Guessed) > 0 {
 		fmt.Fprintf(&b, "not measured, the preset's scaled: %s\n", strings.Join(r.Guessed, ", "))
 	}

@@ -8,12 +8,12 @@ import (
 
 // Difference is the first thing in which two sides do not agree.
 type Difference struct {
-	Step    int    // index into the program's steps
-	What    string // errno, faults, vma, page, frame or the counter's name
-	Where   string // process and address, "" where the step says it all
-	Model   string
-	Host    string
-	Counter bool // a counter of the whole machine: others may have moved it
+	Step    int    `json:"step"`            // index into the program's steps
+	What    string `json:"what"`            // result, mapping, page, folio, faults or the counter's name
+	Where   string `json:"where,omitempty"` // process and address, "" where the step says it all
+	Model   string `json:"model"`
+	Host    string `json:"kernel"`
+	Counter bool   `json:"counter,omitempty"` // one of the whole machine: others may have moved it
 }
 
 // String is one line for people.

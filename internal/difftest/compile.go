@@ -56,6 +56,15 @@ type procState struct {
 
 // compile resolves a program; an error says what in it makes no sense.
 func compile(p *Program) ([]action, error) {
+	c, err := compileAll(p)
+	if err != nil {
+		return nil, err
+	}
+	return c.out, nil
+}
+
+// compileAll is compile with the names that it resolved.
+func compileAll(p *Program) (*compiler, error) {
 	c := &compiler{
 		slots:   map[string]int{},
 		regions: map[string]regionAt{heapName: {base: heapAt}},
@@ -69,7 +78,7 @@ func compile(p *Program) ([]action, error) {
 			return nil, fmt.Errorf("step %d: %s: %w", i+1, s, err)
 		}
 	}
-	return c.out, nil
+	return c, nil
 }
 
 // check says what is wrong with a program that its lines do not show.

@@ -1,3 +1,5 @@
+//go:build amd64
+
 package difftest
 
 import (
@@ -274,7 +276,7 @@ func (r *hostRun) proc(p *hostProc, s *ProcSeen) error {
 	add := func(at mm.VA, in kstat.PageInfo) {
 		s.Pages = append(s.Pages, PageSeen{
 			At: at, PFN: in.PFN, Index: in.Index, Order: in.Order, PMD: in.PMD, Zero: in.Zero,
-			Exclusive: in.Exclusive, Guard: in.Guard,
+			Maps: in.Maps, Guard: in.Guard,
 		})
 	}
 	if err := r.h.folios.Each(p.pages, heapAt, heapAt+mm.VA(slotSize), add); err != nil {

@@ -111,7 +111,7 @@ func (x *Model) proc(sp mm.Space) (p ProcSeen) {
 			if in.Present || in.Guard {
 				p.Pages = append(p.Pages, PageSeen{
 					At: at, PFN: in.PFN, Index: in.Index, Order: in.Order, PMD: in.PMD, Zero: in.Zero,
-					Exclusive: in.Exclusive, Guard: in.Guard,
+					Maps: in.Maps, Guard: in.Guard,
 				})
 			}
 		}

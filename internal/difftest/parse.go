@@ -69,7 +69,11 @@ func policyOf(spec string) (mm.Policy, error) {
 	if err != nil || spec == "" {
 		return mm.NeverPolicy(sizes), err
 	}
-	return mm.ParsePolicySpec(mm.NeverPolicy(sizes), spec, sizes)
+	p, err := mm.ParsePolicySpec(mm.NeverPolicy(sizes), spec, sizes)
+	if err == nil && p.Advise != (mm.AdviseRule{}) {
+		err = fmt.Errorf("policy: advise: no kernel has it: advise in the program")
+	}
+	return p, err
 }
 
 // words reads what follows the verb.

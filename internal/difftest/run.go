@@ -15,6 +15,10 @@ type Outcome struct {
 	Pages      int // compared
 	Counters   int
 	Difference *Difference
+
+	Orders [mm.NumOrders]int // pages seen on the model's side, by order
+	Moved  []int64           // the model's counters at the end
+	Errnos map[mm.Errno]int
 }
 
 // Watcher sees what each side showed after a step; sides that do not run are
@@ -46,6 +50,7 @@ func Run(p *Program, model, host Starter, watch Watcher) (out Outcome, err error
 		}()
 	}
 	var m, h Seen
+	var counter *Difference
 	for i := range actions {
 		a := &actions[i]
 		if a.step.Verb == VerbExpect {
@@ -58,8 +63,16 @@ func Run(p *Program, model, host Starter, watch Watcher) (out Outcome, err error
 				if h, err = y.Do(a); err != nil {
 					return out, fmt.Errorf("%s: step %d: %s: kernel: %w", p.Name, i+1, a.step, err)
 				}
-				out.Difference = Compare(&m, &h)
-				out.count(&h)
+				d := Compare(&m, &h)
+				if d != nil && d.Counter {
+					// Others may have moved it: the pages go on being compared.
+					if counter == nil {
+						counter, d.Step = d, i
+					}
+					d = nil
+				}
+				out.Difference = d
+				out.count(&m)
 			}
 			if watch != nil {
 				if y != nil {
@@ -75,14 +88,23 @@ func Run(p *Program, model, host Starter, watch Watcher) (out Outcome, err error
 			return out, nil
 		}
 	}
+	out.Difference = counter
 	return out, nil
 }
 
 func (o *Outcome) count(s *Seen) {
 	for i := range s.Procs {
 		o.Pages += len(s.Procs[i].Pages)
+		for _, p := range s.Procs[i].Pages {
+			o.Orders[p.Order]++
+		}
 	}
 	o.Counters += len(s.Counters)
+	o.Moved = s.Counters
+	if o.Errnos == nil {
+		o.Errnos = map[mm.Errno]int{}
+	}
+	o.Errnos[s.Errno]++
 }
 
 // expect holds a program's claim against the sides.
@@ -121,5 +143,5 @@ func (e *Expected) holds(p *PageSeen) bool {
 	case e.PMD == 1 && !p.PMD || e.PMD == -1 && p.PMD:
 		return false
 	}
-	return p.Zero || e.Shared == !p.Exclusive
+	return p.Zero || e.Shared == (p.Maps > 1)
 }

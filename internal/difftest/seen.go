@@ -31,17 +31,17 @@ type ProcSeen struct {
 
 // PageSeen is what is behind one page.
 type PageSeen struct {
-	At        mm.VA
-	PFN       mm.PFN // means something within one Seen only
-	Index     uint32
-	Order     mm.Order
-	PMD       bool
-	Zero      bool
-	Exclusive bool // mapped once
-	Guard     bool
+	At    mm.VA
+	PFN   mm.PFN // means something within one Seen only
+	Index uint32
+	Order mm.Order
+	PMD   bool
+	Zero  bool
+	Maps  uint32 // how often it is mapped, the zero page apart
+	Guard bool
 }
 
-// String is the page without its frame: "2m[5] pmd shared".
+// String is the page without its frame: "2m[5] pmd x2".
 func (p PageSeen) String() string {
 	if p.Guard {
 		return "guard"
@@ -56,8 +56,8 @@ func (p PageSeen) String() string {
 	if p.Zero {
 		return t + " zero"
 	}
-	if !p.Exclusive {
-		t += " shared"
+	if p.Maps != 1 {
+		t += fmt.Sprintf(" x%d", p.Maps)
 	}
 	return t
 }

@@ -21,7 +21,9 @@ import (
 // numbers (CAP_SYS_ADMIN) and PAGEMAP_SCAN, and is not safe for concurrent use.
 type Folios struct {
 	flags   *os.File
+	count   *os.File // how often frames are mapped; nil: this kernel does not tell
 	blocks  map[mm.PFN][]byte
+	counts  map[mm.PFN][]byte
 	spare   [][]byte
 	raw     []byte
 	regions []pageRegion
@@ -46,17 +48,29 @@ func OpenFolios() (*Folios, error) {
 		f.Close()
 		return nil, fmt.Errorf("page map: frame numbers are hidden: %w", os.ErrPermission)
 	}
-	return &Folios{flags: f, blocks: map[mm.PFN][]byte{}, regions: make([]pageRegion, 4096)}, nil
+	r := &Folios{flags: f, blocks: map[mm.PFN][]byte{}, counts: map[mm.PFN][]byte{},
+		regions: make([]pageRegion, 4096)}
+	if r.count, err = os.Open("/proc/kpagecount"); err != nil {
+		r.count = nil
+	}
+	return r, nil
 }
 
-// Close closes the page flags.
-func (r *Folios) Close() error { return r.flags.Close() }
+// Close closes what it reads.
+func (r *Folios) Close() error {
+	if r.count != nil {
+		r.count.Close()
+	}
+	return r.flags.Close()
+}
 
 // Forget drops the page flags read so far: pages have moved since.
 func (r *Folios) Forget() {
-	for pfn, b := range r.blocks {
-		r.spare = append(r.spare, b)
-		delete(r.blocks, pfn)
+	for _, blocks := range []map[mm.PFN][]byte{r.blocks, r.counts} {
+		for pfn, b := range blocks {
+			r.spare = append(r.spare, b)
+			delete(blocks, pfn)
+		}
 	}
 }
 
@@ -85,6 +99,7 @@ func (r *Folios) Each(p *FolioMap, from, to mm.VA, f func(mm.VA, kstat.PageInfo)
 		anyOf:  pagePresent | pageSwapped | pageGuard,
 		rt:     pagePresent | pageSwapped | pageZero | pageHuge | pageGuard | pageFile,
 	}
+	done := a.start
 	for a.start < a.end {
 		n, _, errno := unix.Syscall(unix.SYS_IOCTL, p.f.Fd(), pagemapScan, uintptr(unsafe.Pointer(&a)))
 		if errno == unix.EINVAL && a.anyOf&pageGuard != 0 { // before 6.15
@@ -96,6 +111,11 @@ func (r *Folios) Each(p *FolioMap, from, to mm.VA, f func(mm.VA, kstat.PageInfo)
 			return fmt.Errorf("page map: scan: %w", errno)
 		}
 		for _, reg := range r.regions[:n] {
+			// After 512 runs the kernel may tell the last one twice.
+			if reg.start = max(reg.start, done); reg.start >= reg.end {
+				continue
+			}
+			done = reg.end
 			if err := r.run(p, reg, f); err != nil {
 				return err
 			}
@@ -146,14 +166,23 @@ func (r *Folios) page(e, categories uint64) (kstat.PageInfo, error) {
 	}
 	in.PFN = mm.PFN(e & pmFrame)
 	var err error
-	in.Order, in.Index, err = r.folio(in.PFN)
+	if in.Order, in.Index, err = r.folio(in.PFN); err != nil || r.count == nil {
+		return in, err
+	}
+	// The exclusive bit of a page that a PMD maps is that of another page.
+	// Linux: fs/proc/task_mmu.c:pagemap_pmd_range (v6.18).
+	b, err := r.block(r.count, r.counts, in.PFN/folioBlock)
+	if err == nil {
+		in.Maps = uint32(binary.NativeEndian.Uint64(b[8*(in.PFN%folioBlock):]))
+		in.Exclusive = in.Maps == 1
+	}
 	return in, err
 }
 
 // folio finds the folio that holds a frame. A folio lies in one block, because
 // it is aligned to its length.
 func (r *Folios) folio(at mm.PFN) (mm.Order, uint32, error) {
-	b, err := r.block(at / folioBlock)
+	b, err := r.block(r.flags, r.blocks, at/folioBlock)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -176,8 +205,9 @@ func (r *Folios) folio(at mm.PFN) (mm.Order, uint32, error) {
 	return mm.Order(bits.Len(uint(end-head)) - 1), uint32(i - head), nil
 }
 
-func (r *Folios) block(n mm.PFN) ([]byte, error) {
-	if b, ok := r.blocks[n]; ok {
+// block reads a block of a file that has one word a frame, and keeps it.
+func (r *Folios) block(f *os.File, blocks map[mm.PFN][]byte, n mm.PFN) ([]byte, error) {
+	if b, ok := blocks[n]; ok {
 		return b, nil
 	}
 	var b []byte
@@ -187,9 +217,9 @@ func (r *Folios) block(n mm.PFN) ([]byte, error) {
 		b = make([]byte, kpfBlockBytes)
 	}
 	clear(b)
-	if _, err := r.flags.ReadAt(b, int64(n)*kpfBlockBytes); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := f.ReadAt(b, int64(n)*kpfBlockBytes); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("page flags: %w", err)
 	}
-	r.blocks[n] = b
+	blocks[n] = b
 	return b, nil
 }

@@ -27,6 +27,7 @@ type PageInfo struct {
 	Order     mm.Order // of the folio, where frame numbers are readable
 	Index     uint32   // place in the folio, in pages
 	PFN       mm.PFN   // 0 when not readable
+	Maps      uint32   // how often the page is mapped, 0 where not known
 }
 
 // PageSource tells the pages of a process.

@@ -93,8 +93,11 @@ func onlyPMD(p *mm.Policy, s mm.Sizes) bool {
 // adviseLines make a program advise its own memory, which is enough where the
 // host's setting is madvise.
 func adviseLines(use Runtimes, line string) []string {
-	java, glibc, jemalloc := "JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages", "GLIBC_TUNABLES=glibc.malloc.hugetlb=1",
-		"MALLOC_CONF=thp:always"
+	const (
+		java     = "JAVA_TOOL_OPTIONS=-XX:+UseTransparentHugePages"
+		glibc    = "GLIBC_TUNABLES=glibc.malloc.hugetlb=1"
+		jemalloc = "MALLOC_CONF=thp:always"
+	)
 	switch {
 	case use.Java:
 		return []string{java + " " + line, unitLine(java)}

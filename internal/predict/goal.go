@@ -155,7 +155,7 @@ func (s *selection) nothing(best *Row) *Recommendation {
 	}
 	switch {
 	case s.now.Killed():
-		rec.Reason = "the program would be killed with the present settings and with every other policy tried" + bound
+		rec.Reason = "the program would be killed with the present settings and with every other policy tried"
 	case s.goal == GoalMemory:
 		rec.Reason = fmt.Sprintf("change nothing: under %s of peak memory to gain", percent(leastGain))
 	case s.goal == GoalLatency:
@@ -198,8 +198,8 @@ func (s *selection) unless(r *Row) string {
 func (s *selection) reason(r *Row) string {
 	var text string
 	if s.now.Killed() {
-		text = fmt.Sprintf("with the present settings the program would be killed; with %s it ends, and takes %s at peak",
-			r.Name, HumanBytes(r.PeakAnon))
+		text = fmt.Sprintf("with the present settings the program would be killed; "+
+			"with %s it ends, and takes %s at peak", r.Name, HumanBytes(r.PeakAnon))
 		if r.Hypothetical() {
 			text += "; the program itself must advise its memory, no setting does it"
 		}

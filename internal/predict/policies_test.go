@@ -11,7 +11,7 @@ import (
 )
 
 // fixture is a kernel, its sizes and the settings most distributions have.
-func fixture(t *testing.T, version string, base mm.Bytes) (mm.Policy, mm.Rules, mm.Sizes) {
+func fixture(t testing.TB, version string, base mm.Bytes) (mm.Policy, mm.Rules, mm.Sizes) {
 	t.Helper()
 	s, err := mm.SizesOf(base)
 	if err != nil {

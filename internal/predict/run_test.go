@@ -108,7 +108,7 @@ func program(t *testing.T) func() (io.ReadCloser, error) {
 	return s.done(trace.Footer{Faults: mapLen >> 12, Wall: 20e6, User: 10e6, System: 8e6})
 }
 
-func input(t *testing.T, open func() (io.ReadCloser, error), specs ...string) Input {
+func input(t testing.TB, open func() (io.ReadCloser, error), specs ...string) Input {
 	t.Helper()
 	now, r, s := fixture(t, "6.18", 4096)
 	rows, err := ParsePolicies(specs, now, now, r, s)
@@ -240,6 +240,18 @@ func TestLimit(t *testing.T) {
 	for i := range p.Rows {
 		if !p.Rows[i].Killed() {
 			t.Errorf("%s survives %d bytes with %d", p.Rows[i].Name, mapLen, in.Limit)
+		}
+		// The row ends there: half the memory was written, one fault found none left.
+		r := &p.Rows[i]
+		order := mm.Order(0)
+		if r.Name == "thp" {
+			order = 9
+		}
+		if want := uint64(in.Limit>>12)>>order + 1; r.Faults != want || r.PeakAnon != in.Limit || r.EndAnon != in.Limit {
+			t.Errorf("%s: %d faults, want %d; peak %d, end %d", r.Name, r.Faults, want, r.PeakAnon, r.EndAnon)
+		}
+		if r.KilledAt <= 0 || r.KilledAt > 20*time.Millisecond {
+			t.Errorf("%s: killed at %v", r.Name, r.KilledAt)
 		}
 	}
 	if p.Best.Policy != Now {

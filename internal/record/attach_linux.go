@@ -162,8 +162,8 @@ func (m *root) residents(dir string, maps []mmap2, base *trace.Event) error {
 		}
 	}
 	if huge > 0 {
-		m.s.note(fmt.Sprintf("%d MiB were in huge folios when recording began: which of their pages "+
-			"are used cannot be known, huge pages cannot be switched off in another process", huge>>20))
+		m.s.note(fmt.Sprintf("%d KiB were in large folios when recording began: which of their pages "+
+			"are used cannot be known, huge pages cannot be switched off in another process", huge>>10))
 	}
 	return nil
 }

@@ -21,22 +21,28 @@ func Choose() (trace.Method, string) {
 	return trace.MethodPerf, why + ": the page-fault event, seccomp stops and page maps"
 }
 
-// rootWorks tries what method root does, on this thread.
+// rootWorks tries what method root does, on this thread: one tracepoint, because
+// the kernel asks the same rights for each and waits for all CPUs at the close.
 func rootWorks() error {
 	f, err := readFormats()
 	if err != nil {
 		return err
 	}
-	for _, ev := range f.events() {
-		a := ev.attr(ringBytes, true)
-		a.Read_format = 0
-		fd, err := unix.PerfEventOpen(&a, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
-		if err != nil {
-			return fmt.Errorf("perf event %s: %w", ev.name, err)
-		}
-		unix.Close(fd)
+	fd, err := f.tryOpen()
+	if err != nil {
+		return err
 	}
-	return nil
+	return unix.Close(fd)
+}
+
+func (f *formats) tryOpen() (fd int, err error) {
+	ev := perfEvent{name: "page_fault_user", id: f.faultUser}
+	a := ev.attr(ringBytes, true)
+	a.Read_format = 0
+	if fd, err = unix.PerfEventOpen(&a, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC); err != nil {
+		return -1, fmt.Errorf("perf event %s: %w", ev.name, err)
+	}
+	return fd, nil
 }
 
 func softwareFaultsWork() error {

@@ -10,5 +10,9 @@ func TestMain(m *testing.M) {
 	if name := os.Getenv("RECORD_TEST_PROGRAM"); name != "" {
 		os.Exit(testProgram(name))
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if publicDir != "" {
+		os.RemoveAll(publicDir)
+	}
+	os.Exit(code)
 }

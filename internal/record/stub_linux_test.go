@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hugelab/hugelab/mm"
 	"github.com/hugelab/hugelab/trace"
 	"golang.org/x/sys/unix"
 )
@@ -72,6 +73,28 @@ func TestEnvironmentIsUntouched(t *testing.T) {
 	text, _ := io.ReadAll(r)
 	if err != nil || string(text) != string(plain) {
 		t.Errorf("recorded, %v:\n%s\nplain:\n%s", err, text, plain)
+	}
+}
+
+// TestStubIsNotCounted: what the stub used until its exec is known, and taken
+// out of what the command used.
+func TestStubIsNotCounted(t *testing.T) {
+	o := Options{Command: []string{"/bin/true"}}
+	c, err := startChild(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.release(); err != nil {
+		t.Fatal(err)
+	}
+	st, err := c.wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	use, err := c.started()
+	all := mm.Nanos(st.UserTime() + st.SystemTime())
+	if err != nil || use.user+use.system <= 0 || use.user+use.system > all || use.maxRSS == 0 {
+		t.Errorf("the stub used %+v of %v, %v", use, all, err)
 	}
 }
 

@@ -67,24 +67,32 @@ func (t *traced) born(k *tracedTask, event int) error {
 }
 
 // adopt lets threads go on whose parent ended before it could announce them.
-// A process without a known space is followed from its exec on.
 func (t *traced) adopt() {
 	for tid := range t.early {
-		delete(t.early, tid)
-		pid := tgidOf(tid)
-		if pid == 0 {
-			continue
+		if t.adoptOne(tid) != nil {
+			_ = resumeTo(unix.PTRACE_CONT, tid, 0) // should it fail, the thread's end is reported
 		}
-		p := t.procs[pid]
-		if p == nil {
-			p = &tracedProc{pid: pid}
-			t.procs[pid] = p
-			t.note("process " + itoa(pid) + " was born while its parent was killed: recorded from its next exec on")
-		}
-		p.threads++
-		t.tasks[tid] = &tracedTask{tid: tid, proc: p}
-		_ = resumeTo(unix.PTRACE_CONT, tid, 0) // should it fail, the thread's end is reported
 	}
+}
+
+// adoptOne makes a thread known that nobody announced; nil when it has gone. A
+// process without a known space is followed from its exec on.
+func (t *traced) adoptOne(tid int) *tracedTask {
+	delete(t.early, tid)
+	pid := tgidOf(tid)
+	if pid == 0 {
+		return nil
+	}
+	p := t.procs[pid]
+	if p == nil {
+		p = &tracedProc{pid: pid}
+		t.procs[pid] = p
+		t.note("process " + itoa(pid) + " was born while its parent was killed: recorded from its next exec on")
+	}
+	p.threads++
+	k := &tracedTask{tid: tid, proc: p}
+	t.tasks[tid] = k
+	return k
 }
 
 // forkSpace is the space of a forked child: its parent's, with pages that are

@@ -281,12 +281,17 @@ func (t *traced) handle(st stop) error {
 		return nil
 	}
 	k := t.tasks[st.tid]
-	if k == nil {
+	if k == nil && st.event() == unix.PTRACE_EVENT_EXIT {
+		// Killed with its parent, whose event will not come: a first thread's end
+		// is not reported before it has gone.
+		k = t.adoptOne(st.tid)
+	} else if k == nil {
 		t.early[st.tid] = true // stays stopped until its parent's event
 		return nil
 	}
 	request, sig := unix.PTRACE_CONT, unix.Signal(0)
 	switch ev, stopSig := st.event(), st.status.StopSignal(); {
+	case k == nil: // it has gone meanwhile
 	case ev == unix.PTRACE_EVENT_SECCOMP:
 		t.enter(k)
 	case ev == unix.PTRACE_EVENT_FORK, ev == unix.PTRACE_EVENT_VFORK, ev == unix.PTRACE_EVENT_CLONE:
@@ -307,7 +312,7 @@ func (t *traced) handle(st stop) error {
 	default:
 		sig = stopSig
 	}
-	if k.call != nil && request == unix.PTRACE_CONT {
+	if k != nil && k.call != nil && request == unix.PTRACE_CONT {
 		request = unix.PTRACE_SYSCALL
 	}
 	if err := resumeTo(request, st.tid, sig); err != nil {

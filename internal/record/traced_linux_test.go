@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -31,16 +32,9 @@ func asNobody(t *testing.T) bool {
 	if os.Getenv("HUGELAB_TEST_NOBODY") != "" {
 		t.Fatal("still root")
 	}
-	exe := t.TempDir() + "/record.test"
-	data, err := os.ReadFile("/proc/self/exe")
+	exe, err := publicBinary()
 	if err != nil {
 		t.Fatal(err)
-	}
-	if err := os.WriteFile(exe, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for d := exe; d != "/" && d != "/tmp"; d = d[:max(1, lastSlash(d))] {
-		os.Chmod(d, 0o755)
 	}
 	cmd := exec.Command(exe, "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), "HUGELAB_TEST_NOBODY=1", "TMPDIR=/tmp", "HOME=/tmp")
@@ -57,7 +51,24 @@ func asNobody(t *testing.T) bool {
 	return false
 }
 
-func lastSlash(s string) int { return bytes.LastIndexByte([]byte(s), '/') }
+// publicBinary is a copy of the test binary that everybody may run; TestMain
+// removes it.
+var publicBinary = sync.OnceValues(func() (string, error) {
+	data, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	if publicDir, err = os.MkdirTemp("/tmp", "hugelab-record-test-"); err != nil {
+		return "", err
+	}
+	exe := publicDir + "/record.test"
+	if err := os.Chmod(publicDir, 0o755); err != nil {
+		return "", err
+	}
+	return exe, os.WriteFile(exe, data, 0o755)
+})
+
+var publicDir string
 
 // recordTest records argv with one of the two methods.
 func recordTest(t *testing.T, ctx context.Context, usePerf bool, argv ...string) recorded {

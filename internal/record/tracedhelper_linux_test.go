@@ -39,7 +39,7 @@ func advise(page, n, advice int) {
 	unix.Syscall(unix.SYS_MADVISE, uintptr(arena+page*pg), uintptr(n*pg), uintptr(advice))
 }
 
-const floodPages = 60000
+const floodPages = 24000
 
 var readSink byte
 

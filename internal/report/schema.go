@@ -11,6 +11,9 @@ import (
 // types, so that it cannot differ from them.
 func PredictSchema() string { return schemaText("hugelab predict --json", PredictJSON{}) }
 
+// Schema is the JSON Schema of a struct that another package writes.
+func Schema(title string, v any) string { return schemaText(title, v) }
+
 func schemaText(title string, v any) string {
 	s := schemaOf(reflect.TypeOf(v))
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
@@ -53,6 +56,9 @@ func schemaStruct(t reflect.Type) map[string]any {
 	required := []string{}
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if !f.IsExported() || f.Tag.Get("json") == "-" {
+			continue
+		}
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		s := schemaOf(f.Type)
 		if d := f.Tag.Get("doc"); d != "" {

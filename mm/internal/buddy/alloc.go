@@ -62,7 +62,7 @@ func (a *Allocator) quick(cpu, node int, t MigrateType) (uint64, bool) {
 	p.count--
 	pfn := r.popHead()
 	if t == Movable {
-		a.meta[a.blocks[pfn>>a.maxOrder-a.blockBase].slab-1].movable[pfn>>a.pbOrder&a.pbMask]++
+		a.meta[a.blocks[pfn>>a.maxOrder-a.blockBase].slab()-1].movable[pfn>>a.pbOrder&a.pbMask]++
 	}
 	return uint64(pfn), true
 }
@@ -99,7 +99,7 @@ func (a *Allocator) used(pfn uint32, order uint8, t MigrateType) uint64 {
 // addMovable changes the count of movable pages in use: claiming a pageblock
 // asks for it.
 func (a *Allocator) addMovable(pfn uint32, order uint8, sign int) {
-	m := &a.meta[a.blockOf(pfn).slab-1].movable
+	m := &a.meta[a.blockOf(pfn).slab()-1].movable
 	n := uint16(sign) << order
 	if order > a.pbOrder {
 		n = uint16(sign) << a.pbOrder
@@ -243,7 +243,7 @@ func (a *Allocator) Free(cpu int, pfn uint64, order uint8, t MigrateType) {
 	pb := p >> a.pbOrder & a.pbMask
 	if order == 0 && !a.noPCP {
 		if t == Movable {
-			a.meta[b.slab-1].movable[pb]--
+			a.meta[b.slab()-1].movable[pb]--
 		}
 		a.toPCP(z, &z.pcp[cpu], int(b.mt[pb]), p, 0)
 		return

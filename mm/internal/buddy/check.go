@@ -136,11 +136,8 @@ func (c *checker) marks() error {
 		b := &a.blocks[i]
 		if b.free {
 			heads++
-			if b.slab != 0 {
-				return fmt.Errorf("buddy: block %d: whole and free, yet it has frame metadata", i)
-			}
 		}
-		if b.slab == 0 {
+		if b.slab() == 0 {
 			continue
 		}
 		_, ord := a.frames(b)
@@ -149,7 +146,7 @@ func (c *checker) marks() error {
 				heads++
 			}
 		}
-		for j, n := range a.meta[b.slab-1].movable {
+		for j, n := range a.meta[b.slab()-1].movable {
 			if uint32(n) > c.unlisted(uint64(i)<<a.maxOrder+uint64(j)<<a.pbOrder) {
 				return fmt.Errorf("buddy: block %d: %d movable pages in use, more than are in use at all", i, n)
 			}

@@ -26,7 +26,7 @@
 //
 // # Memory
 //
-// Every block of the largest order has 16 bytes; they hold its list links while
+// Every block of the largest order has 12 bytes; they hold its list links while
 // it is whole and free. Frame metadata (9 bytes a frame) lives in a slab that is
 // made when the block is first broken and given back when it is whole again.
 // Lists are linked by frame number, so nothing of it is visible to the

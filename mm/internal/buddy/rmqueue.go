@@ -132,7 +132,7 @@ func (a *Allocator) claimBlock(z *zone, o, order uint8, t, from MigrateType) uin
 	}
 	b := a.blockOf(pfn)
 	free := a.freeIn(b, start)
-	movable := uint32(a.meta[b.slab-1].movable[start>>a.pbOrder&a.pbMask])
+	movable := uint32(a.meta[b.slab()-1].movable[start>>a.pbOrder&a.pbMask])
 	alike := uint32(0)
 	switch {
 	case t == Movable:

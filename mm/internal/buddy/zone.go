@@ -12,14 +12,22 @@ const maxOrders = 14
 // link joins a free block to its neighbours on a list, by frame number.
 type link struct{ next, prev uint32 }
 
-// block is what is known of a naturally aligned block of the largest order: 16
-// bytes. Its link is in use while free is set.
+// block is what is known of a naturally aligned block of the largest order: 12
+// bytes. While free is set the link is its place on a list; otherwise next is
+// the number of its frame metadata, from 1, or 0 if it was never used.
 type block struct {
 	link
-	slab uint32         // frame metadata, by number from 1; 0: whole, free or never used
 	mt   [2]MigrateType // type of each pageblock
 	zone uint8
 	free bool // on a list of the largest order
+}
+
+// slab is the number of the block's frame metadata; 0: whole, free or never used.
+func (b *block) slab() uint32 {
+	if b.free {
+		return 0
+	}
+	return b.next
 }
 
 // chunk is the storage of several slabs. The frame at i heads a free block of
@@ -90,7 +98,7 @@ func (a *Allocator) setType(pfn uint32, order uint8, t MigrateType) {
 
 // frames is the frame metadata of a block that has a slab.
 func (a *Allocator) frames(b *block) ([]link, []uint8) {
-	s := b.slab - 1
+	s := b.slab() - 1
 	c := &a.chunks[s>>a.perLog]
 	lo := (s & (1<<a.perLog - 1)) << a.maxOrder
 	hi := lo + 1<<a.maxOrder
@@ -100,7 +108,7 @@ func (a *Allocator) frames(b *block) ([]link, []uint8) {
 // giveSlab gives a block its frame metadata: none of its frames is free.
 func (a *Allocator) giveSlab(b *block) {
 	if n := len(a.spare); n > 0 {
-		b.slab, a.spare = a.spare[n-1], a.spare[:n-1]
+		b.next, a.spare = a.spare[n-1], a.spare[:n-1]
 		return
 	}
 	if a.slabs == uint32(len(a.chunks))<<a.perLog {
@@ -109,14 +117,14 @@ func (a *Allocator) giveSlab(b *block) {
 		a.meta = append(a.meta, make([]slabMeta, 1<<a.perLog)...)
 	}
 	a.slabs++
-	b.slab = a.slabs
+	b.next = a.slabs
 }
 
 // takeSlab takes the metadata of a block that is wholly free.
 func (a *Allocator) takeSlab(b *block) {
-	a.meta[b.slab-1] = slabMeta{}
-	a.spare = append(a.spare, b.slab)
-	b.slab = 0
+	a.meta[b.next-1] = slabMeta{}
+	a.spare = append(a.spare, b.next)
+	b.next = 0
 }
 
 // linkOf is where the links of the free block at pfn are kept.
@@ -125,7 +133,7 @@ func (a *Allocator) linkOf(pfn uint32, order uint8) *link {
 	if order == a.maxOrder {
 		return &b.link
 	}
-	s := b.slab - 1
+	s := b.slab() - 1
 	return &a.chunks[s>>a.perLog].links[(s&(1<<a.perLog-1))<<a.maxOrder|pfn&(1<<a.maxOrder-1)]
 }
 
@@ -133,13 +141,13 @@ func (a *Allocator) linkOf(pfn uint32, order uint8) *link {
 func (a *Allocator) mark(pfn uint32, order uint8) *link {
 	b := a.blockOf(pfn)
 	if order == a.maxOrder {
-		b.free = true
-		if b.slab != 0 {
+		if b.slab() != 0 {
 			a.takeSlab(b)
 		}
+		b.free = true
 		return &b.link
 	}
-	if b.slab == 0 {
+	if b.slab() == 0 {
 		a.giveSlab(b)
 	}
 	links, ord := a.frames(b)
@@ -167,10 +175,10 @@ func (a *Allocator) isFree(pfn uint32, order uint8) bool {
 	if order == a.maxOrder {
 		return b.free
 	}
-	if b.slab == 0 {
+	if b.slab() == 0 {
 		return false
 	}
-	s := b.slab - 1
+	s := b.slab() - 1
 	return a.chunks[s>>a.perLog].ord[(s&(1<<a.perLog-1))<<a.maxOrder|pfn&(1<<a.maxOrder-1)] == order+1
 }
 

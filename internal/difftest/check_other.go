@@ -1,0 +1,16 @@
+//go:build !linux || !amd64
+
+package difftest
+
+import (
+	"context"
+	"errors"
+)
+
+var errNoHost = errors.New("difftest: the kernel side runs on Linux on amd64 only: use --model")
+
+// Available says why the kernel side cannot run here.
+func Available() error { return errNoHost }
+
+// Check runs programs on the model and on the running kernel.
+func Check(context.Context, Options) (*Report, error) { return nil, errNoHost }

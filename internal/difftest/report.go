@@ -1,0 +1,158 @@
+package difftest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/hugelab/hugelab/mm"
+)
+
+// Options say what Check runs.
+type Options struct {
+	Files    []*Program // these, or generated ones
+	Seed     uint64
+	Programs int // 0: until Time is over
+	Steps    int // at most so many a program
+	Time     time.Duration
+	Rules    mm.Rules
+	Kernel   string    // for the report
+	Paranoid bool      // hold the model to its own invariants after every step
+	Show     io.Writer // where pages are shown after every step, nil: nowhere
+
+	MaxMismatches int // stop after so many, 0: never
+	OnMismatch    func(*Mismatch)
+}
+
+// Mismatch is a program on whose outcome the two sides disagree.
+type Mismatch struct {
+	From    string `json:"from"`    // the program that showed it
+	Program string `json:"program"` // the smallest that shows it still
+	Difference
+}
+
+// Report is what came of a Check.
+type Report struct {
+	Kernel     string     `json:"kernel"`
+	Seed       uint64     `json:"seed"`
+	Programs   int        `json:"programs"`
+	Rerun      int        `json:"rerun"` // differed once and not again: others moved a counter
+	Steps      int        `json:"steps"`
+	Pages      int        `json:"pages_compared"`
+	Counters   int        `json:"counters_compared"`
+	Mismatches []Mismatch `json:"mismatches"`
+	Seconds    float64    `json:"seconds"`
+	Stats      Stats      `json:"generated"`
+}
+
+func (r *Report) add(p *Program, out *Outcome) {
+	r.Programs++
+	r.Steps += out.Steps
+	r.Pages += out.Pages
+	r.Counters += out.Counters
+	r.Stats.add(p, out)
+}
+
+// Stats says what the programs of a run had in them.
+type Stats struct {
+	Verbs    map[string]int   `json:"steps"`
+	Advice   map[string]int   `json:"advice"`
+	Orders   map[string]int   `json:"pages_by_size"`
+	Counters map[string]int64 `json:"counters"`
+	Errnos   map[string]int   `json:"results"`
+}
+
+func (s *Stats) init() {
+	s.Verbs, s.Advice, s.Orders = map[string]int{}, map[string]int{}, map[string]int{}
+	s.Counters, s.Errnos = map[string]int64{}, map[string]int{}
+}
+
+func (s *Stats) add(p *Program, out *Outcome) {
+	for i := range p.Steps[:out.Steps] {
+		st := &p.Steps[i]
+		s.Verbs[st.Verb.String()]++
+		if st.Verb == VerbAdvise {
+			s.Advice[adviceName(st.Advice)]++
+		}
+	}
+	for o, n := range out.Orders {
+		if n > 0 {
+			s.Orders[sizeText(pageSize<<o)] += n
+		}
+	}
+	for i, name := range CounterNames() {
+		if out.Moved != nil && out.Moved[i] != 0 {
+			s.Counters[name] += out.Moved[i]
+		}
+	}
+	for e, n := range out.Errnos {
+		s.Errnos[e.String()] += n
+	}
+}
+
+// CheckModel runs programs on the model alone: what it finds are expect lines
+// that do not hold, and with Paranoid contradictions within the model, which
+// are errors.
+func CheckModel(ctx context.Context, o Options) (*Report, error) {
+	rep := &Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}
+	rep.Stats.init()
+	begin := time.Now()
+	model := func(p *Program) (Executor, error) { return NewModel(p, o.Rules, o.Paranoid) }
+	for n := 0; ctx.Err() == nil && !o.done(n, begin); n++ {
+		p := o.program(n)
+		watch, err := o.watch(p)
+		if err != nil {
+			return rep, err
+		}
+		out, err := Run(p, model, nil, watch)
+		if err != nil {
+			return rep, fmt.Errorf("%w\n%s", err, p)
+		}
+		rep.add(p, &out)
+		if d := out.Difference; d != nil {
+			m := Mismatch{From: p.Name, Program: p.String(), Difference: *d}
+			rep.Mismatches = append(rep.Mismatches, m)
+			if o.OnMismatch != nil {
+				o.OnMismatch(&m)
+			}
+		}
+	}
+	rep.Seconds = time.Since(begin).Seconds()
+	return rep, nil
+}
+
+// done says whether nothing is left to do after n programs.
+func (o *Options) done(n int, begin time.Time) bool {
+	switch {
+	case len(o.Files) > 0:
+		return n >= len(o.Files)
+	case o.Time > 0 && time.Since(begin) >= o.Time:
+		return true
+	}
+	return o.Programs > 0 && n >= o.Programs
+}
+
+// perPolicy is how many generated programs have one policy: they run together.
+const perPolicy = 40
+
+// program is the n-th program.
+func (o *Options) program(n int) *Program {
+	if len(o.Files) > 0 {
+		return o.Files[n]
+	}
+	group := uint64(n / perPolicy)
+	return Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps)
+}
+
+// watch is what Show asks for.
+func (o *Options) watch(p *Program) (Watcher, error) {
+	if o.Show == nil {
+		return nil, nil
+	}
+	s, err := NewShow(o.Show, p)
+	if err != nil {
+		return nil, err
+	}
+	return s.Watch, nil
+}
