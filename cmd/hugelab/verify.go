@@ -38,7 +38,7 @@ func (v *verifyFlags) flags(fl *pflag.FlagSet) {
 	fl.BoolVar(&v.fixed, "no-aslr", false, "with --verify, run at addresses that are not randomised")
 	fl.BoolVar(&v.show, "show-output", false, "with --verify, show COMMAND's output on stderr")
 	fl.BoolVarP(&v.yes, "yes", "y", false, "with --verify, change the machine's settings without asking")
-	fl.DurationVar(&v.wait, "wait", time.Minute, "with --verify, wait `TIME` for another that holds the settings")
+	fl.DurationVar(&v.wait, "wait", time.Minute, "with --verify, wait `TIME` for who holds the settings")
 }
 
 // runVerify is predict --verify: record, predict, run for real, compare.
