@@ -206,8 +206,8 @@ func confirmPolicies(cmd *cobra.Command, rows []predict.Named, s mm.Sizes, yes b
 			}
 		}
 	}
-	fmt.Fprintln(cmd.ErrOrStderr(), "hugelab: verify changes these for the runs, and how long khugepaged sleeps, "+
-		"and puts them back:")
+	fmt.Fprintln(cmd.ErrOrStderr(),
+		"hugelab: verify changes these for the runs, and khugepaged's sleep, and puts them back:")
 	return confirm(cmd, changes, yes)
 }
 

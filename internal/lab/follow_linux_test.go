@@ -99,7 +99,8 @@ func TestRunOnceEnds(t *testing.T) {
 		t.Errorf("%v after %v: %+v", err, time.Since(start), r)
 	}
 	var se *kernel.StartError
-	if _, err := runOnce(context.Background(), kernel.StartOptions{Command: []string{"/nonexistent/x"}}); !errors.As(err, &se) {
+	_, err = runOnce(context.Background(), kernel.StartOptions{Command: []string{"/nonexistent/x"}})
+	if !errors.As(err, &se) {
 		t.Errorf("%v", err)
 	}
 }
@@ -155,8 +156,8 @@ func TestVerifyReal(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
-	v, err := Verify(context.Background(), Plan{Command: command, Input: predict.Input{Open: open, Policies: rows},
-		Runs: 2, Seed: 1, Session: s})
+	v, err := Verify(context.Background(), Plan{
+		Command: command, Input: predict.Input{Open: open, Policies: rows}, Runs: 2, Seed: 1, Session: s})
 	if rerr := s.Restore(); rerr != nil {
 		t.Error(rerr)
 	}

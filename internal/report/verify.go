@@ -120,7 +120,7 @@ func timesTable(p *predict.Prediction, v *Verified, label func(string) string) t
 }
 
 func verifyHead(v *Verified) string {
-	s := fmt.Sprintf("Verified by %d runs of each policy, in random order, each predicted at the addresses that it had",
+	s := fmt.Sprintf("Verified by %d runs of each policy, in random order, each predicted at its own addresses",
 		v.Asked)
 	if v.Fixed {
 		s += " (not randomised)"
@@ -169,7 +169,8 @@ func WriteVerifyJSON(w io.Writer, p *predict.Prediction, v *Verified) error {
 func measuredJSON(r *Measured) (*MeasuredJSON, map[string]float64) {
 	m := &MeasuredJSON{
 		Faults: r.Faults.Measured, PeakAnonBytes: r.Peak.Measured, RealSeconds: r.Real.Measured,
-		UserSeconds: r.User.Measured, SystemSeconds: r.System.Measured, Runs: r.Runs, Spread: map[string][]float64{},
+		UserSeconds: r.User.Measured, SystemSeconds: r.System.Measured, Runs: r.Runs,
+		Spread: map[string][]float64{},
 	}
 	for name, x := range map[string]MeasuredValue{"faults": r.Faults, "peak_anon_bytes": r.Peak,
 		"real_seconds": r.Real, "user_seconds": r.User, "system_seconds": r.System} {

@@ -16,8 +16,9 @@ func verified() (*predict.Prediction, *Verified) {
 		{Named: predict.Named{Name: "64k"}, Faults: 493, Kernel: 1_730_000},
 		{Named: predict.Named{Name: "thp"}, Faults: 602},
 	}}
-	return p, &Verified{Asked: 3, PeakBy: "looking", Interrupted: true, NotRun: []string{"advise=all: the program must"},
-		Notes: []string{"a note"}, Rows: []Measured{
+	return p, &Verified{Asked: 3, PeakBy: "looking", Interrupted: true,
+		NotRun: []string{"advise=all: the program must"},
+		Notes:  []string{"a note"}, Rows: []Measured{
 			{Policy: "now", Runs: 3,
 				Faults: MeasuredValue{6502, 6500.4, 6500, 6501, 0.0003, -0.0005},
 				Peak:   MeasuredValue{26 << 20, 25 << 20, 25 << 20, 25 << 20, 0.04, 0.04},
