@@ -285,7 +285,7 @@ func predictFoot(d *doc, p *predict.Prediction) {
 	d.line(fmt.Sprintf("kernel time by machine profile %s; memory: %s%s", p.Profile, p.Memory, limitText(p.Limit)))
 	if p.Preset {
 		d.line("a preset is typical of machines of its kind; what a fault costs differs several-fold between " +
-			"machines, above all between virtual ones (to come: hugelab calibrate)")
+			"machines, above all between virtual ones (hugelab calibrate measures it)")
 	}
 	d.list("assumed:", p.Assumed)
 	d.list("to know of this recording:", p.Notes)
