@@ -29,12 +29,7 @@ type Replay struct {
 
 	regions regions
 	stats   Stats
-	onExec  func(name string)
 }
-
-// OnExec makes f be called with the program of each exec, in the order of the
-// OpExec operations.
-func (p *Replay) OnExec(f func(name string)) { p.onExec = f }
 
 // NewReplay makes a Replay of r from where r stands.
 func NewReplay(r *Reader) *Replay {

@@ -139,9 +139,6 @@ func (p *Replay) exec(e *Event) {
 	}
 	sp := p.newSpace()
 	sp.stackAt = e.B
-	if p.onExec != nil {
-		p.onExec(e.Name)
-	}
 	op := mm.Op{Kind: mm.OpExec, Space: sp.id, Thread: mm.Thread(e.TID), Aux: e.C & 1}
 	if t != nil {
 		op.Arg = uint64(t.space.id)

@@ -38,7 +38,7 @@ func (v *verifyFlags) flags(fl *pflag.FlagSet) {
 	fl.BoolVar(&v.fixed, "no-aslr", false, "with --verify, run at addresses that are not randomised")
 	fl.BoolVar(&v.show, "show-output", false, "with --verify, show COMMAND's output on stderr")
 	fl.BoolVarP(&v.yes, "yes", "y", false, "with --verify, change the machine's settings without asking")
-	fl.DurationVar(&v.wait, "wait", time.Minute, "with --verify, wait `TIME` for the lock of the settings")
+	fl.DurationVar(&v.wait, "wait", time.Minute, "with --verify, wait `TIME` for who holds the settings")
 }
 
 // runVerify is predict --verify: record, predict, run for real, compare.
@@ -206,8 +206,8 @@ func confirmPolicies(cmd *cobra.Command, rows []predict.Named, s mm.Sizes, yes b
 			}
 		}
 	}
-	fmt.Fprintln(cmd.ErrOrStderr(), "hugelab: verify changes these for the runs, and how long khugepaged sleeps, "+
-		"and puts them back:")
+	fmt.Fprintln(cmd.ErrOrStderr(),
+		"hugelab: verify changes these for the runs, and khugepaged's sleep, and puts them back:")
 	return confirm(cmd, changes, yes)
 }
 

@@ -61,7 +61,8 @@ func changeAll(s *Session, i uint64) error {
 	}
 	specs := []string{
 		"never,max_ptes_none=%d,hugetlb_2m=0", "64k=always,max_ptes_none=%d,hugetlb_2m=8,min_free_kbytes=20000",
-		"thp+64k,scan_sleep_ms=%d,hugetlb_2m=3,overcommit_2m=2", "default,pages_to_scan=%d,hugetlb_2m=16,min_free_kbytes=90000",
+		"thp+64k,scan_sleep_ms=%d,hugetlb_2m=3,overcommit_2m=2",
+		"default,pages_to_scan=%d,hugetlb_2m=16,min_free_kbytes=90000",
 	}
 	h, err := ParseHostSettings(base, fmt.Sprintf(specs[i%4], i%500+1), s.Sizes())
 	if err != nil {
@@ -272,7 +273,8 @@ func TestSessionRestores(t *testing.T) {
 	if err := s.Apply(never(t, s)); err != nil {
 		t.Fatal(err)
 	}
-	if now := readFake(t, root); now[thpDir+"/enabled"] != "never" || now[thpDir+"/hugepages-2048kB/enabled"] != "never" {
+	now := readFake(t, root)
+	if now[thpDir+"/enabled"] != "never" || now[thpDir+"/hugepages-2048kB/enabled"] != "never" {
 		t.Errorf("applied: %v", now)
 	}
 	for range 2 { // the second does nothing
@@ -412,8 +414,8 @@ func TestStart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Start(StartOptions{Command: []string{"sh", "-c", "grep THP_enabled /proc/self/status; cat /proc/self/personality; exit 3"},
-		Stdout: w, FixedAddresses: true})
+	script := "grep THP_enabled /proc/self/status; cat /proc/self/personality; exit 3"
+	s, err := Start(StartOptions{Command: []string{"sh", "-c", script}, Stdout: w, FixedAddresses: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -431,7 +433,8 @@ func TestStart(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	var se *StartError
-	if _, err := Start(StartOptions{Command: []string{"/nonexistent/x"}}); !errors.As(err, &se) || se.Code != 127 {
+	_, err = Start(StartOptions{Command: []string{"/nonexistent/x"}})
+	if !errors.As(err, &se) || se.Code != 127 {
 		t.Errorf("%v", err)
 	}
 }

@@ -100,7 +100,8 @@ func loadJournal(dir, name string) (*journal, error) {
 		return nil, fmt.Errorf("journal: %s: %w", file, err)
 	}
 	if len(header) == 0 || header[0] != journalMark {
-		return nil, fmt.Errorf("journal: %s: not of this version of hugelab: want %q in its first line", file, journalMark)
+		return nil, fmt.Errorf("journal: %s: of another version of hugelab: want %q in its first line: use that version",
+			file, journalMark)
 	}
 	j := &journal{old: old}
 	for _, h := range header[1:] {

@@ -272,7 +272,8 @@ func ParseValues(text []byte) (v Values, header []string, err error) {
 		}
 		file, value, ok := strings.Cut(s, " ")
 		if !ok || !isSetting(file) || strings.ContainsAny(value, "\x00") {
-			return nil, nil, fmt.Errorf("settings file: line %d: %q: want the path of a huge-page setting and a value", n, s)
+			return nil, nil, fmt.Errorf(
+				"settings file: line %d: %q: want the path of a huge-page setting and a value", n, s)
 		}
 		if _, twice := v[file]; twice {
 			return nil, nil, fmt.Errorf("settings file: line %d: %s: given twice", n, file)

@@ -85,7 +85,7 @@ func (h *HostSettings) set(key, value string) (ours bool, err error) {
 // error.
 func (h HostSettings) Values(now Values, s mm.Sizes, r mm.Rules) (Values, error) {
 	if h.Policy.Advise != (mm.AdviseRule{}) {
-		return nil, fmt.Errorf("settings: advise=%v: no kernel has this setting: only predictions do", h.Policy.Advise)
+		return nil, fmt.Errorf("settings: advise=%v: no kernel has this: only predictions do", h.Policy.Advise)
 	}
 	if lack := h.Policy.Needs(r, s); len(lack) > 0 {
 		return nil, fmt.Errorf("settings: %s", strings.Join(lack, "; "))
@@ -138,7 +138,8 @@ func (v Values) setPool(now Values, size, file string, n uint64) error {
 		}
 	}
 	if files == nil {
-		return fmt.Errorf("settings: hugetlb: %s: this kernel has pools %s", size, strings.Join(slices.Compact(sizes), ", "))
+		has := strings.Join(slices.Compact(sizes), ", ")
+		return fmt.Errorf("settings: hugetlb: %s: this kernel has pools %s", size, has)
 	}
 	for i, f := range files {
 		share := n / uint64(len(files))

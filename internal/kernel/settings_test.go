@@ -118,7 +118,8 @@ func FuzzParseValues(f *testing.F) {
 			return
 		}
 		for file := range v {
-			if !strings.HasPrefix(file, "/sys/") && !strings.HasPrefix(file, "/proc/sys/vm/") || strings.Contains(file, "..") {
+			known := strings.HasPrefix(file, "/sys/") || strings.HasPrefix(file, "/proc/sys/vm/")
+			if !known || strings.Contains(file, "..") {
 				t.Errorf("would write %s", file)
 			}
 		}

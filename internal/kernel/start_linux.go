@@ -17,9 +17,11 @@ import (
 const starterName = "hugelab-start"
 
 const (
-	starterGo  = 3 // closed or one byte: exec now
-	starterErr = 4 // an exec failure's errno; closed by a successful exec
+	starterGo  = 3 // one byte: exec now; end of file: the parent has died
+	starterErr = 4 // starterReady, then why it failed; closed by a successful exec
 )
+
+const starterReady = '+'
 
 // StartError says that a command could not be started.
 type StartError struct {
@@ -94,7 +96,18 @@ func Start(o StartOptions) (*Started, error) {
 		errR.Close()
 		return nil, fmt.Errorf("run: start %s: %w", name, err)
 	}
-	return &Started{cmd.Process.Pid, cmd, goW, errR, name}, nil
+	s := &Started{cmd.Process.Pid, cmd, goW, errR, name}
+	errW.Close()
+	// The starter's own exec is over when it speaks.
+	ready := make([]byte, 1)
+	if _, err := io.ReadFull(errR, ready); err != nil || ready[0] != starterReady {
+		why, _ := io.ReadAll(errR)
+		s.goW.Close()
+		s.errR.Close()
+		cmd.Wait()
+		return nil, fmt.Errorf("run: start %s: is kernel.Guardian called first in main? %s%s", name, ready, why)
+	}
+	return s, nil
 }
 
 // Release lets the command go and returns when its exec has happened, or a
@@ -160,6 +173,7 @@ func becomeCommand() int {
 			return 125
 		}
 	}
+	report.Write([]byte{starterReady})
 	release := os.NewFile(starterGo, "release")
 	if _, err := io.ReadFull(release, make([]byte, 1)); err != nil {
 		return 125

@@ -39,8 +39,6 @@ func (b *Bases) note(a mm.Area, start, end mm.VA) {
 // order.
 func RecordedBases(r *trace.Reader) ([]Bases, error) {
 	replay := trace.NewReplay(r)
-	var names []string
-	replay.OnExec(func(name string) { names = append(names, name) })
 	var all []Bases
 	at := map[mm.Space]int{}
 	page := mm.Bytes(r.Header.PageSize)
@@ -58,6 +56,9 @@ func RecordedBases(r *trace.Reader) ([]Bases, error) {
 					// A stack's region begins below what is mapped of it.
 					end := mm.VA(op.Arg) + mm.VA((mm.Bytes(op.N)-mm.Bytes(op.Page))*page)
 					all[k].note(mm.Area(op.Aux), mm.VA(op.Arg), end)
+					if a := mm.Area(op.Aux); all[k].Program == "" && (a == mm.AreaExe || a == mm.AreaFixed) {
+						all[k].Program = replay.RegionName(op.Region)
+					}
 				}
 			}
 		}
@@ -67,9 +68,6 @@ func RecordedBases(r *trace.Reader) ([]Bases, error) {
 		if err != nil {
 			return nil, err
 		}
-	}
-	for i := range all {
-		all[i].Program = names[i]
 	}
 	return all, nil
 }

@@ -184,7 +184,8 @@ func (f *follower) stopped(pid int, ws unix.WaitStatus) {
 		f.atExit(pid)
 		sig = 0
 	case unix.PTRACE_EVENT_STOP:
-		if sig == int(unix.SIGSTOP) || sig == int(unix.SIGTSTP) || sig == int(unix.SIGTTIN) || sig == int(unix.SIGTTOU) {
+		switch ws.StopSignal() {
+		case unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU: // it stays stopped, as its group
 			ptrace(unix.PTRACE_LISTEN, pid, 0)
 			return
 		}

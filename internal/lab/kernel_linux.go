@@ -2,6 +2,7 @@ package lab
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -87,7 +88,8 @@ func execBases(pid int) (Bases, error) {
 func cpuTimes(pid int) (user, system time.Duration) {
 	const prof, virt = 0, 1
 	var all, usr unix.Timespec
-	if unix.ClockGettime(int32(^pid<<3|prof), &all) != nil || unix.ClockGettime(int32(^pid<<3|virt), &usr) != nil {
+	err := errors.Join(unix.ClockGettime(int32(^pid<<3|prof), &all), unix.ClockGettime(int32(^pid<<3|virt), &usr))
+	if err != nil {
 		return 0, 0
 	}
 	return time.Duration(usr.Nano()), time.Duration(all.Nano() - usr.Nano())

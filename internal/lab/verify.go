@@ -48,7 +48,6 @@ type Verification struct {
 	Cells       []Cell
 	Runs        int // that were to be done of each policy
 	Fixed       bool
-	Took        time.Duration
 	Interrupted bool
 	Notes       []string // what the reader must know
 	NotRun      []string // policies that cannot be had, with the reason
@@ -89,6 +88,9 @@ func Verify(ctx context.Context, p Plan) (*Verification, error) {
 	recorded, page, err := p.bases()
 	if err != nil {
 		return nil, err
+	}
+	if p.Exit != 0 {
+		v.note("the command ends with exit code %d, when recorded and in every run", p.Exit)
 	}
 	var rows []predict.Named
 	for _, n := range p.Input.Policies {

@@ -54,24 +54,55 @@ type MeasuredJSON struct {
 // Verify writes predicted beside measured for people.
 func Verify(w io.Writer, p *predict.Prediction, v *Verified, style Style) error {
 	d := doc{style: style}
+	labels, legend := rowLabels(p)
+	label := func(policy string) string {
+		for i := range p.Rows {
+			if p.Rows[i].Name == policy {
+				return labels[i]
+			}
+		}
+		return policy
+	}
 	predictHead(&d, p)
 	d.line(verifyHead(v))
 	d.gap()
+	d.table(verifyTable(v, label))
+	d.gap()
+	d.table(timesTable(p, v, label))
+	for _, l := range legend {
+		d.line(l)
+	}
+	d.gap()
+	d.line("system time has more in it than memory: compare its differences between policies. " +
+		"The predicted time is by machine profile " + p.Profile + ".")
+	d.line("peak memory is anonymous memory: " + v.PeakBy + ".")
+	d.line("khugepaged was held still, here and in the model: what it does over time is not in these numbers.")
+	d.list("not run:", v.NotRun)
+	d.list("to know:", append(v.Notes[:len(v.Notes):len(v.Notes)], p.Notes...))
+	_, err := io.WriteString(w, d.b.String())
+	return err
+}
+
+// verifyTable has what both the model and the kernel count.
+func verifyTable(v *Verified, label func(string) string) table.Writer {
 	t := newTable("policy", "runs", "faults: predicted", "measured", "error", "worst", "spread",
 		"peak: predicted", "measured", "error")
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		if r.Runs == 0 {
-			t.AppendRow(table.Row{r.Policy, 0, "-", "-", "-", "-", "-", "-", "-", "-"})
+			t.AppendRow(table.Row{label(r.Policy), 0, "-", "-", "-", "-", "-", "-", "-", "-"})
 			continue
 		}
-		t.AppendRow(table.Row{r.Policy, r.Runs, count(r.Faults.Predicted), count(r.Faults.Measured),
+		t.AppendRow(table.Row{label(r.Policy), r.Runs, count(r.Faults.Predicted), count(r.Faults.Measured),
 			signed(r.Faults.Error), signed(r.Faults.WorstError), spread(r.Faults),
 			bytesText(r.Peak.Predicted), bytesText(r.Peak.Measured), signed(r.Peak.Error)})
 	}
-	d.table(t)
-	d.gap()
-	t = newTable("policy", "kernel for memory: predicted", "system: measured", "spread", "user", "spread",
+	return t
+}
+
+// timesTable has the times, of which the model predicts a part of one.
+func timesTable(p *predict.Prediction, v *Verified, label func(string) string) table.Writer {
+	t := newTable("policy", "kernel for memory: predicted", "system: measured", "spread", "user", "spread",
 		"real", "spread")
 	for i := range v.Rows {
 		r := &v.Rows[i]
@@ -82,22 +113,14 @@ func Verify(w io.Writer, p *predict.Prediction, v *Verified, style Style) error 
 		if row := p.Row(r.Policy); row != nil {
 			kernel = predict.HumanTime(row.Kernel)
 		}
-		t.AppendRow(table.Row{r.Policy, kernel, seconds(r.System.Measured), spread(r.System),
+		t.AppendRow(table.Row{label(r.Policy), kernel, seconds(r.System.Measured), spread(r.System),
 			seconds(r.User.Measured), spread(r.User), seconds(r.Real.Measured), spread(r.Real)})
 	}
-	d.table(t)
-	d.gap()
-	d.line("system time has more in it than memory: compare its differences between policies. " +
-		"The predicted time is by machine profile " + p.Profile + ".")
-	d.line("peak memory is anonymous memory by " + v.PeakBy + ".")
-	d.list("not run:", v.NotRun)
-	d.list("to know:", append(v.Notes, p.Notes...))
-	_, err := io.WriteString(w, d.b.String())
-	return err
+	return t
 }
 
 func verifyHead(v *Verified) string {
-	s := fmt.Sprintf("Verified by %d runs of each policy, in random order, each predicted at the addresses that it had",
+	s := fmt.Sprintf("Verified by %d runs of each policy, in random order, each predicted at its own addresses",
 		v.Asked)
 	if v.Fixed {
 		s += " (not randomised)"
@@ -146,7 +169,8 @@ func WriteVerifyJSON(w io.Writer, p *predict.Prediction, v *Verified) error {
 func measuredJSON(r *Measured) (*MeasuredJSON, map[string]float64) {
 	m := &MeasuredJSON{
 		Faults: r.Faults.Measured, PeakAnonBytes: r.Peak.Measured, RealSeconds: r.Real.Measured,
-		UserSeconds: r.User.Measured, SystemSeconds: r.System.Measured, Runs: r.Runs, Spread: map[string][]float64{},
+		UserSeconds: r.User.Measured, SystemSeconds: r.System.Measured, Runs: r.Runs,
+		Spread: map[string][]float64{},
 	}
 	for name, x := range map[string]MeasuredValue{"faults": r.Faults, "peak_anon_bytes": r.Peak,
 		"real_seconds": r.Real, "user_seconds": r.User, "system_seconds": r.System} {
