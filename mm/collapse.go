@@ -140,7 +140,7 @@ func (m *Machine) collapseAt(c *Current, v *vma, pmd uint32, a VA, s scanner) sc
 	m.deposit(pmd, meta.pfn)
 	m.setTHP(c, pmd, v.sp, v, fo, a)
 	if m.cfg.ByRegion {
-		m.region(v.region).Allocated += o.Pages()
+		m.usageOf(v).Allocated += o.Pages()
 	}
 	c.Work[PrimCollapse]++
 	return scanSucceed

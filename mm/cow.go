@@ -72,7 +72,7 @@ func (m *Machine) commitCopy(c *Current, f *Fault) {
 	}
 	*p = leafEntry(f.pfn, flags) | m.access(v, f.pfn, f.Access)
 	if m.cfg.ByRegion {
-		m.region(v.region).Allocated++
+		m.usageOf(v).Allocated++
 	}
 	c.Work[PrimPTESet]++
 	c.Work[PrimRmapAdd]++

@@ -13,6 +13,10 @@ type execState struct {
 	cur   Current
 	done  WorkSum // the program's work, all but what cur holds
 	moved lastRemap
+
+	// region is the one that the operation under way names, 0 between
+	// operations and where usage by region is not kept.
+	region Region
 }
 
 // lastRemap is the remap that an OpNote may still tell the address of.
@@ -62,12 +66,16 @@ func (m *Machine) Exec(ops []Op, out []Result) (n int, err error) {
 			res = &out[i]
 		}
 		*res = Result{}
+		if m.cfg.ByRegion {
+			m.exec.region = op.Region
+		}
 		before := m.Usage.Faults
 		if op.Kind == OpTouch {
 			err = m.opTouch(c, op)
 		} else {
 			err = m.other(c, ops, i, res)
 		}
+		m.exec.region = 0
 		if err != nil {
 			return i, fmt.Errorf("operation %d: %w", i, err)
 		}

@@ -84,7 +84,7 @@ func (m *Machine) mapTHP(c *Current, f *Fault) {
 	m.Counters.VM[THPFaultAlloc]++
 	m.Counters.Size[f.order].AnonFaultAlloc++
 	if m.cfg.ByRegion {
-		m.region(v.region).Allocated += f.order.Pages()
+		m.usageOf(v).Allocated += f.order.Pages()
 	}
 }
 

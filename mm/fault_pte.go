@@ -122,7 +122,7 @@ func (m *Machine) commitPTE(c *Current, f *Fault) {
 	c.Work[PrimPTESet] += uint32(n)
 	f.sp.rssAnon += n
 	if m.cfg.ByRegion {
-		m.region(v.region).Allocated += n
+		m.usageOf(v).Allocated += n
 	}
 	if o == 0 {
 		m.newSmall(f.pfn, v, f.at, 0)

@@ -98,7 +98,7 @@ func (m *Machine) quickCount(c *Current, sp *space, v *vma, acc Access) {
 	sp.faults++
 	sp.rssAnon++
 	if m.cfg.ByRegion {
-		r := m.region(v.region)
+		r := m.usageOf(v)
 		r.Allocated++
 		r.Touched++
 	}

@@ -278,7 +278,7 @@ func (m *Machine) access(v *vma, pfn PFN, acc Access) uint64 {
 			m.folioOf(fr).touched++
 		}
 		if m.cfg.ByRegion {
-			m.region(v.region).Touched++
+			m.usageOf(v).Touched++
 		}
 	}
 	if acc&(Write|ZeroData) == Write {

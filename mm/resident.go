@@ -159,7 +159,7 @@ func (m *Machine) residentLarge(c *Current, sp *space, v *vma, a VA, o Order, ac
 		}
 	}
 	if m.cfg.ByRegion {
-		m.region(v.region).Allocated += o.Pages()
+		m.usageOf(v).Allocated += o.Pages()
 	}
 	return true
 }

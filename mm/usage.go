@@ -48,6 +48,16 @@ func (m *Machine) region(r Region) *RegionUsage {
 	return &m.pages.regions[r]
 }
 
+// usageOf is the usage record that pages of v count in: that of the region
+// which the program named, because v may have grown out of another's VMA, as a
+// heap does that begins where the program's own data ends.
+func (m *Machine) usageOf(v *vma) *RegionUsage {
+	if m.exec.region != 0 {
+		return m.region(m.exec.region)
+	}
+	return m.region(v.region)
+}
+
 // Regions calls f for every region in use by number, in order.
 func (m *Machine) Regions(f func(Region, RegionUsage)) {
 	for r, u := range m.pages.regions {
