@@ -208,7 +208,7 @@ func (ck *checker) frames() error {
 			switch {
 			case *fr == frame{}:
 				if ck.maps[pfn] > 0 || ck.tables[pfn] {
-					err = fmt.Errorf("in use but marked free")
+					return fmt.Errorf("frame %d: in use but marked free", pfn)
 				}
 				continue
 			case fr.flags&frameTable != 0:

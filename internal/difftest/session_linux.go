@@ -84,13 +84,15 @@ func (s *session) hold() error {
 	if err != nil {
 		return err
 	}
-	s.until = time.Now().Add(holdFor)
+	from := time.Now()
+	s.until = from.Add(holdFor)
 	for err == nil && !s.done() && time.Now().Before(s.until) {
 		err = s.batch(set)
 	}
 	if rerr := set.release(); err == nil {
 		err = rerr
 	}
+	s.rep.Held += time.Since(from).Seconds()
 	return err
 }
 
