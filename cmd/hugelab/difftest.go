@@ -160,7 +160,8 @@ func (f *difftestFlags) rules() (mm.Rules, string, error) {
 	}
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
-		return mm.Rules{}, "", notHere(fmt.Errorf("difftest: this host's kernel: %w: say which with --model --kernel", err))
+		err = fmt.Errorf("difftest: this host's kernel: %w: say which with --model --kernel", err)
+		return mm.Rules{}, "", notHere(err)
 	}
 	release := strings.TrimSpace(string(b))
 	r, err := mm.RulesFor(release)
@@ -198,8 +199,8 @@ func (f *difftestFlags) write(w io.Writer, rep *difftest.Report) error {
 	if f.print {
 		return nil
 	}
-	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work): %d steps, %d pages and %d counters compared, "+
-		"%d programs run again, %d differences\n", rep.Programs, rep.Seed, rep.Kernel, rep.Seconds, rep.Held, rep.Steps, rep.Pages,
+	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work): "+
+		"%d steps, %d pages and %d counters compared, %d programs run again, %d differences\n", rep.Programs, rep.Seed, rep.Kernel, rep.Seconds, rep.Held, rep.Steps, rep.Pages,
 		rep.Counters, rep.Rerun, len(rep.Mismatches))
 	for _, t := range []struct {
 		title string

@@ -71,7 +71,8 @@ func compareVMAs(proc int, model, host []mm.VMAInfo) *Difference {
 			h = host[i]
 		}
 		if m != h {
-			return &Difference{What: "mapping", Where: fmt.Sprintf("process %d", proc), Model: vmaText(m), Host: vmaText(h)}
+			where := fmt.Sprintf("process %d", proc)
+			return &Difference{What: "mapping", Where: where, Model: vmaText(m), Host: vmaText(h)}
 		}
 	}
 	return nil

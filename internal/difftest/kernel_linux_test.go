@@ -79,5 +79,6 @@ func TestFreshOnKernel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("seed %d: %d programs, %d run again, %d steps, %d pages", o.Seed, rep.Programs, rep.Rerun, rep.Steps, rep.Pages)
+	t.Logf("seed %d: %d programs, %d run again, %d steps, %d pages",
+		o.Seed, rep.Programs, rep.Rerun, rep.Steps, rep.Pages)
 }

@@ -47,7 +47,8 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("difftest: switch huge pages off: %w", err)
 	}
-	s := &session{Options: o, rep: Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}, ctx: ctx, begin: time.Now()}
+	s := &session{Options: o, ctx: ctx, begin: time.Now()}
+	s.rep = Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}
 	s.rep.Stats.init()
 	for !s.done() {
 		if err := s.hold(); err != nil {
