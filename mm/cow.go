@@ -38,7 +38,7 @@ func (m *Machine) canReuse(pfn PFN) bool {
 	}
 	fo := m.folioOf(fr)
 	if !m.rules.MMIDs || !m.rules.LargeReuse {
-		return fo.maps+fo.pins == 1
+		return !m.rules.CopyLarge && fo.maps+fo.pins == 1
 	}
 	// One page of a large folio alone is copied, so that the block can be freed.
 	return fo.maps > 1 && fo.flags&folioShared == 0 && fo.pins == 0

@@ -119,12 +119,31 @@ func (m *Machine) underused(fo *folio) bool {
 	return false
 }
 
-// folioLocked says whether a locked VMA maps the folio.
+// folioLocked says whether a locked VMA maps the folio. One that only could,
+// such as where MREMAP_DONTUNMAP moved earlier pages to, does not count.
 func (m *Machine) folioLocked(fo *folio) bool {
 	locked := false
-	m.rmapVMAs(m.pages.anons[fo.anon], fo.index, fo.order.Pages(), func(v *vma, _ VA) bool {
-		locked = locked || v.flags&vmLocked != 0
-		return !locked
+	m.eachMapping(fo, func(v *vma, at VA, pmd uint32) {
+		if !locked && v.flags&vmLocked != 0 {
+			locked = m.mapsFolio(fo, v, at, pmd)
+		}
 	})
 	return locked
+}
+
+// mapsFolio says whether the PMD entry of at, or its table from there to the
+// end of v, maps a page of fo.
+func (m *Machine) mapsFolio(fo *folio, v *vma, at VA, pmd uint32) bool {
+	e := m.pages.tables.at(pmd)[m.pmdIndex(at)]
+	if e&eTable == 0 {
+		return e&eZero == 0 && ePFN(e) == fo.head
+	}
+	i := m.pageIndex(at)
+	n := int(m.span(at, min(v.end, at&^(m.pmdSize()-1)+m.pmdSize())))
+	for _, e := range m.pages.tables.at(eSlot(e))[i : i+n] {
+		if e&ePresent != 0 && e&eZero == 0 && ePFN(e)-fo.head < PFN(fo.order.Pages()) {
+			return true
+		}
+	}
+	return false
 }

@@ -53,6 +53,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.THPAnonBoot }},
 	{"SizeSplitStats", 6, 11, "f216c845f3c7", "counts splits of each size",
 		func(r *Rules) *bool { return &r.SizeSplitStats }},
+	{"CopyLarge", 6, 10, "", "copies even the last page of a large folio on a write after fork",
+		func(r *Rules) *bool { return &r.CopyLarge }},
 	{"SizeStats", 6, 10, "ec33687c6749", "counts faults of each size",
 		func(r *Rules) *bool { return &r.SizeStats }},
 	{"PMDChargeStats", 6, 10, "ec33687c6749", "counts failed memory charges of each size",

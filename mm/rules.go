@@ -29,6 +29,7 @@ type Rules struct {
 	BatchedZap       bool      // consecutive PTEs of one folio are unmapped in one step (6.9)
 	PMDChargeStats   bool      // per-size fallback_charge counters exist (6.10)
 	FastDeferred     bool      // thp on the deferred list at fault as "maybe underused" (6.12)
+	CopyLarge        bool      // unless LargeReuse, a PTE-mapped page of a large folio is always copied (6.10)
 	MergeFaulted     bool      // a VMA with pages merges with a neighbour that never had any (6.16)
 	MoveSeveral      bool      // one mremap moves several VMAs, and is refused before it unmaps (6.17)
 	KeepUnlocksAll   bool      // MREMAP_DONTUNMAP unlocks all of the source's VMA, not the moved part (6.17)

@@ -49,6 +49,7 @@ func TestRulesFor(t *testing.T) {
 		{"6.8", "6.9", "BatchedZap"},
 		{"6.9", "6.10", "PMDChargeStats"},
 		{"6.9", "6.10", "SizeStats"},
+		{"6.9", "6.10", "CopyLarge"},
 		{"6.10", "6.11", "SizeSplitStats"},
 		{"6.11", "6.12", "SizeGauges"},
 		{"6.11", "6.12", "THPAnonBoot"},

@@ -121,7 +121,7 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 	if !cmd.Flags().Changed("seed") {
 		f.seed = uint64(time.Now().UnixMilli()) % 1e9
 	}
-	o = difftest.Options{Seed: f.seed, Programs: f.programs, Steps: f.steps, Time: f.time, Paranoid: true}
+	o = difftest.Options{Seed: f.seed, Programs: f.programs, Steps: f.steps, Time: f.time, Paranoid: f.model}
 	if f.time > 0 && !cmd.Flags().Changed("programs") {
 		o.Programs = 0
 	}
@@ -160,7 +160,8 @@ func (f *difftestFlags) rules() (mm.Rules, string, error) {
 	}
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {
-		return mm.Rules{}, "", notHere(fmt.Errorf("difftest: this host's kernel: %w: say which with --model --kernel", err))
+		err = fmt.Errorf("difftest: this host's kernel: %w: say which with --model --kernel", err)
+		return mm.Rules{}, "", notHere(err)
 	}
 	release := strings.TrimSpace(string(b))
 	r, err := mm.RulesFor(release)
@@ -198,8 +199,8 @@ func (f *difftestFlags) write(w io.Writer, rep *difftest.Report) error {
 	if f.print {
 		return nil
 	}
-	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s: %d steps, %d pages and %d counters compared, "+
-		"%d programs run again, %d differences\n", rep.Programs, rep.Seed, rep.Kernel, rep.Seconds, rep.Steps, rep.Pages,
+	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work): "+
+		"%d steps, %d pages and %d counters compared, %d programs run again, %d differences\n", rep.Programs, rep.Seed, rep.Kernel, rep.Seconds, rep.Held, rep.Steps, rep.Pages,
 		rep.Counters, rep.Rerun, len(rep.Mismatches))
 	for _, t := range []struct {
 		title string

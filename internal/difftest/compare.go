@@ -71,7 +71,8 @@ func compareVMAs(proc int, model, host []mm.VMAInfo) *Difference {
 			h = host[i]
 		}
 		if m != h {
-			return &Difference{What: "mapping", Where: fmt.Sprintf("process %d", proc), Model: vmaText(m), Host: vmaText(h)}
+			where := fmt.Sprintf("process %d", proc)
+			return &Difference{What: "mapping", Where: where, Model: vmaText(m), Host: vmaText(h)}
 		}
 	}
 	return nil
@@ -89,24 +90,17 @@ func vmaText(v mm.VMAInfo) string {
 type frameMap struct{ toHost, toModel map[mm.PFN]mm.PFN }
 
 func (f *frameMap) pages(proc int, model, host []PageSeen) *Difference {
-	i, j := 0, 0
-	for i < len(model) || j < len(host) {
-		var m, h PageSeen
+	for i := 0; i < max(len(model), len(host)); i++ {
 		switch {
-		case j == len(host) || i < len(model) && model[i].At < host[j].At:
-			m, i = model[i], i+1
-			return pageDifference(proc, m.At, m.String(), "nothing")
-		case i == len(model) || host[j].At < model[i].At:
-			h, j = host[j], j+1
-			return pageDifference(proc, h.At, "nothing", h.String())
+		case i == len(host) || i < len(model) && model[i].At < host[i].At:
+			return pageDifference(proc, model[i].At, model[i].String(), "nothing")
+		case i == len(model) || host[i].At < model[i].At:
+			return pageDifference(proc, host[i].At, "nothing", host[i].String())
 		}
-		m, h = model[i], host[j]
-		i, j = i+1, j+1
-		if a, b := m, h; true {
-			a.PFN, b.PFN = 0, 0
-			if a != b {
-				return pageDifference(proc, m.At, m.String(), h.String())
-			}
+		m, h := model[i], host[i]
+		a, b := m, h
+		if a.PFN, b.PFN = 0, 0; a != b {
+			return pageDifference(proc, m.At, m.String(), h.String())
 		}
 		if m.Guard || m.Zero {
 			continue

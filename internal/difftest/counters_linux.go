@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-
-	"github.com/hugelab/hugelab/mm"
 )
 
 const thpDir = "/sys/kernel/mm/transparent_hugepage"
@@ -85,14 +83,4 @@ func (c *liveCounters) read() ([]int64, error) {
 		}
 	}
 	return all, nil
-}
-
-// counterIndex finds a counter of Seen.Counters.
-func counterIndex(c mm.Counter) int {
-	for i, n := range vmCounters {
-		if n == c {
-			return i
-		}
-	}
-	return -1
 }

@@ -99,7 +99,8 @@ func (g *generator) step() {
 	case k < 66:
 		g.add(Step{Verb: VerbUnmap, Area: g.area()})
 	case k < 71:
-		g.add(Step{Verb: VerbProtect, Area: g.area(), Access: pick(g.x, mm.Read, mm.Read|mm.Write, mm.Read|mm.Write, 0)})
+		prot := pick(g.x, mm.Read, mm.Read|mm.Write, mm.Read|mm.Write, 0)
+		g.add(Step{Verb: VerbProtect, Area: g.area(), Access: prot})
 	case k < 77:
 		g.remap()
 	case k < 80:

@@ -8,12 +8,11 @@ import (
 
 // Model is the model as an executor.
 type Model struct {
-	m      *mm.Machine
-	c      mm.Current
-	counts []int64
-	procs  []bool // alive
-	vmas   []mm.VMAInfo
-	check  bool
+	m     *mm.Machine
+	c     mm.Current
+	procs []bool // alive
+	vmas  []mm.VMAInfo
+	check bool
 }
 
 // modelMemory is enough that no program runs out of it.

@@ -7,5 +7,7 @@ package difftest
 func puppetCode()
 func puppetSignal()
 
+var _ = [...]func(){puppetCode, puppetSignal}
+
 // puppetText tells where the two begin.
 func puppetText() (code, signal uintptr)

@@ -45,6 +45,7 @@ type Report struct {
 	Counters   int        `json:"counters_compared"`
 	Mismatches []Mismatch `json:"mismatches"`
 	Seconds    float64    `json:"seconds"`
+	Held       float64    `json:"seconds_holding_settings"` // the rest was waiting for others
 	Stats      Stats      `json:"generated"`
 }
 
@@ -121,6 +122,7 @@ func CheckModel(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	rep.Seconds = time.Since(begin).Seconds()
+	rep.Held = rep.Seconds
 	return rep, nil
 }
 

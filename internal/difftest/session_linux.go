@@ -47,7 +47,8 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("difftest: switch huge pages off: %w", err)
 	}
-	s := &session{Options: o, rep: Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}, ctx: ctx, begin: time.Now()}
+	s := &session{Options: o, ctx: ctx, begin: time.Now()}
+	s.rep = Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}
 	s.rep.Stats.init()
 	for !s.done() {
 		if err := s.hold(); err != nil {
@@ -84,13 +85,15 @@ func (s *session) hold() error {
 	if err != nil {
 		return err
 	}
-	s.until = time.Now().Add(holdFor)
+	from := time.Now()
+	s.until = from.Add(holdFor)
 	for err == nil && !s.done() && time.Now().Before(s.until) {
 		err = s.batch(set)
 	}
 	if rerr := set.release(); err == nil {
 		err = rerr
 	}
+	s.rep.Held += time.Since(from).Seconds()
 	return err
 }
 

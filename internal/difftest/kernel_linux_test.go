@@ -1,0 +1,84 @@
+//go:build amd64
+
+package difftest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hugelab/hugelab/internal/kernel"
+	"github.com/hugelab/hugelab/mm"
+)
+
+func TestMain(m *testing.M) {
+	// Helpers inherit this: pages of their own move no counter.
+	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+// hostOptions skips the test where the kernel cannot be asked, or where
+// somebody holds its settings for long.
+func hostOptions(t *testing.T) Options {
+	t.Helper()
+	if err := Available(); err != nil {
+		t.Skip(err)
+	}
+	lock, err := os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer lock.Close()
+	for end := time.Now().Add(3 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
+			t.Skipf("huge-page settings are held by another program: %v", err)
+		}
+	}
+	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Kernel: strings.TrimSpace(string(b)), Steps: 30, Paranoid: true}
+	if o.Rules, err = mm.RulesFor(o.Kernel); err != nil {
+		t.Fatal(err)
+	}
+	if !o.Rules.CollapseReadOnly {
+		t.Skipf("kept programs and the test's trust are for 6.18 and later; this is %s", o.Kernel)
+	}
+	o.Rules.NoZeroPage = kernel.NoZeroPage()
+	o.OnMismatch = func(m *Mismatch) { t.Errorf("%s: %s\n%s", m.From, &m.Difference, m.Program) }
+	return o
+}
+
+// TestKeptOnKernel: what programs expect holds on the running kernel, and the
+// model agrees about everything else.
+func TestKeptOnKernel(t *testing.T) {
+	o := hostOptions(t)
+	o.Files = kept(t)
+	if _, err := Check(context.Background(), o); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFreshOnKernel: a few programs that nobody has seen.
+func TestFreshOnKernel(t *testing.T) {
+	o := hostOptions(t)
+	o.Seed, o.Programs, o.Time = uint64(time.Now().UnixMilli())%1e9, 15, 3*time.Second
+	rep, err := Check(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("seed %d: %d programs, %d run again, %d steps, %d pages",
+		o.Seed, rep.Programs, rep.Rerun, rep.Steps, rep.Pages)
+}
