@@ -25,8 +25,10 @@ func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, o
 	if e&eTable == 0 {
 		return 0, false
 	}
-	p := m.pages.tables.entry(eSlot(e), m.pageIndex(a))
-	if *p != 0 {
+	i := m.pageIndex(a)
+	p := m.pages.tables.entry(eSlot(e), i)
+	used, bit := m.pages.tables.usedWord(eSlot(e), i)
+	if *used&bit != 0 && *p != 0 {
 		if *p&ePresent == 0 || acc&Write != 0 && *p&eWrite == 0 {
 			return 0, false
 		}
@@ -57,6 +59,7 @@ func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, o
 	fr := m.pages.freshFrame(PFN(pfn))
 	fr.flags, fr.maps, fr.ref = marks, 1, v.anon.id
 	fr.setIndex(v.anonIndex(a, m.pageShift&63))
+	*used |= bit
 	*p = leafEntry(PFN(pfn), flags)
 	return Done, true
 }

@@ -65,9 +65,23 @@ const tableChunkShift = 6
 
 // tablePool holds all page tables by slot; slot 0 is never used. A free table
 // is all zero.
+//
+// Beside the entries stands one bit for each, all tables' bits in one piece:
+// 64 bytes a table of 512 entries, so that the bits of a gigabyte of small
+// pages fill 32 kB, where its entries fill 2 MB. They let a first touch know
+// that its entry is none without reading it, and reading it is what a fault at
+// a random address waits for; writing it is not waited for. The rule, which
+// Check holds the machine to, is about level 0 tables only:
+//
+//	An entry whose bit is clear is none. An entry whose bit is set may be anything.
+//
+// So whoever makes a none entry of a PTE table something else marks it (mark,
+// markRange). Whoever makes entries none may unmark them, and a table that
+// zapping has emptied goes without its bits; a stale mark costs time, no more.
 type tablePool struct {
 	bits   uint // log2 of entries in a table
 	chunks [][]uint64
+	used   []uint64 // the bits, 2^(bits-6) words a table
 	meta   []tableMeta
 	free   []uint32
 }
@@ -80,6 +94,63 @@ func (p *tablePool) at(slot uint32) []uint64 {
 // entry is the entry i of a table.
 func (p *tablePool) entry(slot uint32, i int) *uint64 {
 	return &p.chunks[slot>>tableChunkShift][int(slot&(1<<tableChunkShift-1))<<(p.bits&63)+i]
+}
+
+// usedWord is the word of marks that holds the one of entry i, and its bit there.
+func (p *tablePool) usedWord(slot uint32, i int) (w *uint64, bit uint64) {
+	return &p.used[int(slot)<<((p.bits-6)&63)+i>>6], 1 << (i & 63)
+}
+
+// mark says that entry i of a table may be other than none.
+func (p *tablePool) mark(slot uint32, i int) {
+	w, bit := p.usedWord(slot, i)
+	*w |= bit
+}
+
+// markRange marks n entries from i on.
+func (p *tablePool) markRange(slot uint32, i, n int) {
+	p.eachUsed(slot, i, n, func(w *uint64, mask uint64) bool {
+		*w |= mask
+		return true
+	})
+}
+
+// unmarkRange says that n entries from i on are none.
+func (p *tablePool) unmarkRange(slot uint32, i, n int) {
+	p.eachUsed(slot, i, n, func(w *uint64, mask uint64) bool {
+		*w &^= mask
+		return true
+	})
+}
+
+// none says whether 2^o entries from i on, a multiple of 2^o, are all none.
+func (p *tablePool) none(slot uint32, i int, o Order) bool {
+	n := 1 << o
+	if p.eachUsed(slot, i, n, func(w *uint64, mask uint64) bool { return *w&mask == 0 }) {
+		return true
+	}
+	for _, e := range p.at(slot)[i : i+n] {
+		if e != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// eachUsed calls f for every word that holds marks of n entries from i on,
+// with the bits that are theirs, while f returns true; it says whether it did
+// to the end.
+func (p *tablePool) eachUsed(slot uint32, i, n int, f func(w *uint64, mask uint64) bool) bool {
+	for n > 0 {
+		w, _ := p.usedWord(slot, i)
+		k := min(n, 64-i&63)
+		if !f(w, ^uint64(0)>>(64-k)<<(i&63)) {
+			return false
+		}
+		i += k
+		n -= k
+	}
+	return true
 }
 
 func (p *tablePool) get() uint32 {
@@ -95,12 +166,14 @@ func (p *tablePool) get() uint32 {
 	p.meta = append(p.meta, tableMeta{})
 	if int(slot>>tableChunkShift) >= len(p.chunks) {
 		p.chunks = append(p.chunks, make([]uint64, 1<<(p.bits+tableChunkShift)))
+		p.used = append(p.used, make([]uint64, 1<<(p.bits+tableChunkShift-6))...)
 	}
 	return slot
 }
 
 func (p *tablePool) put(slot uint32) {
 	clear(p.at(slot))
+	p.unmarkRange(slot, 0, 1<<p.bits)
 	p.meta[slot] = tableMeta{}
 	p.free = append(p.free, slot)
 }
