@@ -21,19 +21,20 @@ func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, o
 	if k.tag != tag {
 		return 0, false
 	}
-	e := *m.pages.tables.entry(k.slot, m.pmdIndex(a))
+	e := *m.pages.tables.raw(k.slot, m.pmdIndex(a))
 	if e&eTable == 0 {
 		return 0, false
 	}
 	i := m.pageIndex(a)
-	p := m.pages.tables.entry(eSlot(e), i)
 	used, bit := m.pages.tables.usedWord(eSlot(e), i)
-	if *used&bit != 0 && *p != 0 {
-		if *p&ePresent == 0 || acc&Write != 0 && *p&eWrite == 0 {
-			return 0, false
+	if *used&bit != 0 {
+		if p := m.pages.tables.entry(eSlot(e), i); *p != 0 {
+			if *p&ePresent == 0 || acc&Write != 0 && *p&eWrite == 0 {
+				return 0, false
+			}
+			m.hit(v, p, acc)
+			return Hit, true
 		}
-		m.hit(v, p, acc)
-		return Hit, true
 	}
 	// The costliest small fault so far must be no cheaper than this one, so
 	// that noteWorst has nothing to note.
@@ -60,7 +61,7 @@ func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, o
 	fr.flags, fr.maps, fr.ref = marks, 1, v.anon.id
 	fr.setIndex(v.anonIndex(a, m.pageShift&63))
 	*used |= bit
-	*p = leafEntry(PFN(pfn), flags)
+	m.pages.tables.writeLater(eSlot(e), i, leafEntry(PFN(pfn), flags))
 	return Done, true
 }
 

@@ -82,17 +82,53 @@ type tablePool struct {
 	bits   uint // log2 of entries in a table
 	chunks [][]uint64
 	used   []uint64 // the bits, 2^(bits-6) words a table
+	late   [lateLen]lateEntry
+	lates  int // how many of late there are
 	meta   []tableMeta
 	free   []uint32
 }
 
+// lateEntry is an entry that was none and is to be written: at says which, as
+// the slot times the length of a table plus the index.
+type lateEntry struct{ at, entry uint64 }
+
+const lateLen = 32
+
+// writeLater writes entry i of a table, which is none, some time before at or
+// entry are called next.
+func (p *tablePool) writeLater(slot uint32, i int, e uint64) {
+	p.late[p.lates&(lateLen-1)] = lateEntry{uint64(slot)<<(p.bits&63) + uint64(i), e}
+	p.lates++
+	if p.lates == lateLen {
+		p.writeLate()
+	}
+}
+
+func (p *tablePool) writeLate() {
+	for _, l := range p.late[:p.lates] {
+		p.chunks[l.at>>((p.bits+tableChunkShift)&63)][l.at&(1<<((p.bits+tableChunkShift)&63)-1)] = l.entry
+	}
+	p.lates = 0
+}
+
 func (p *tablePool) at(slot uint32) []uint64 {
+	if p.lates > 0 {
+		p.writeLate()
+	}
 	from := int(slot&(1<<tableChunkShift-1)) << p.bits
 	return p.chunks[slot>>tableChunkShift][from : from+1<<p.bits]
 }
 
 // entry is the entry i of a table.
 func (p *tablePool) entry(slot uint32, i int) *uint64 {
+	if p.lates > 0 {
+		p.writeLate()
+	}
+	return p.raw(slot, i)
+}
+
+// raw is entry of a PMD entry, which is never late.
+func (p *tablePool) raw(slot uint32, i int) *uint64 {
 	return &p.chunks[slot>>tableChunkShift][int(slot&(1<<tableChunkShift-1))<<(p.bits&63)+i]
 }
 
