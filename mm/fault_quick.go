@@ -8,10 +8,11 @@ import "github.com/hugelab/hugelab/mm/internal/buddy"
 // leaves behind is to the last counter what they would leave;
 // TestQuickChangesNothing runs both.
 //
-// It is apart for speed. A first touch at a random place waits for its entry
-// to come from memory; a processor starts the next fault meanwhile only as far
-// as that one neither reads what was stored in smaller pieces just before
-// (Fault.before, buddy.Events) nor is too long to fit the window.
+// It is apart for speed. A first touch at a random place has its entry come from
+// memory: it neither reads it nor writes it at once (tablePool). What is left
+// overlaps with the faults before and after it as far as it does not read what
+// was stored in smaller pieces just before (Fault.before, buddy.Events) and is
+// short enough to fit the processor's window.
 func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, ok bool) {
 	v := sp.hit
 	if v == nil || a-v.start >= v.end-v.start || v.flags&vmFile != 0 || !permits(v, acc) || m.pages.noQuick {
