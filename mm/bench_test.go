@@ -77,27 +77,49 @@ func BenchmarkFirstTouch4K(b *testing.B) {
 	firstTouch(b, r, v, benchPages, func(n int) uint64 { return uint64(n) }, func() { r.again(v) })
 }
 
-// BenchmarkFirstTouchRandom touches 8 GiB in a scattered order.
+// BenchmarkFirstTouchRandom touches 8 GiB in a scattered order. A round is
+// undone page by page in that order, so that each begins as the first one did,
+// with free memory in order. BenchmarkFirstTouchRandomWorn is what becomes of
+// it otherwise.
 func BenchmarkFirstTouchRandom(b *testing.B) {
 	r, v := benchRig(b)
+	firstTouch(b, r, v, benchPages, scatter, func() {
+		r.giveScattered(v, 1)
+		r.again(v)
+	})
+}
+
+// giveScattered gives back each page of v whose place in the scattered order
+// is a multiple of step, one by one and in that order.
+func (r *rig) giveScattered(v *vma, step int) {
+	for n := 0; n < benchPages; n += step {
+		a := v.start + VA(scatter(n))<<12
+		r.m.zapRange(&r.c, v, a, a+4096, zapDontNeed)
+	}
+}
+
+// BenchmarkFirstTouchRandomWorn is BenchmarkFirstTouchRandom where each round
+// finds free memory as the unmapping of the one before left it:
+// the frames come in an order as scattered as the addresses, and in small
+// blocks, because the CPU's list keeps some of every large one.
+func BenchmarkFirstTouchRandomWorn(b *testing.B) {
+	r, v := benchRig(b)
+	for n := range benchPages {
+		r.m.Touch(&r.c, r.sp.id, v.start+VA(scatter(n))<<12, Write)
+	}
+	r.again(v)
 	firstTouch(b, r, v, benchPages, scatter, func() { r.again(v) })
 }
 
 // BenchmarkFirstTouchRandomAgain touches a scattered half of 8 GiB whose pages
 // were given back one by one while the other half stayed: the tables are there,
-// and the frames come in an order as scattered as the addresses. It is the
-// worst case of a long-lived process.
+// and no two free frames are neighbours.
 func BenchmarkFirstTouchRandomAgain(b *testing.B) {
 	r, v := benchRig(b)
 	for n := range benchPages {
 		r.m.Touch(&r.c, r.sp.id, v.start+VA(scatter(n))<<12, Write)
 	}
-	give := func() {
-		for n := range benchPages / 2 {
-			a := v.start + VA(scatter(n*2))<<12
-			r.m.zapRange(&r.c, v, a, a+4096, zapDontNeed)
-		}
-	}
+	give := func() { r.giveScattered(v, 2) }
 	give()
 	firstTouch(b, r, v, benchPages/2, func(n int) uint64 { return scatter(n * 2) }, give)
 }

@@ -84,6 +84,9 @@ func (ck *checker) level(sp *space, slot uint32, level uint, base VA) (rss Pages
 	}
 	var huge uint32
 	for i, e := range m.pages.tables.at(slot) {
+		if used, bit := m.pages.tables.usedWord(slot, i); level == 0 && e != 0 && *used&bit == 0 {
+			return 0, fmt.Errorf("table %d: entry %d is %#x and not marked as used", slot, i, e)
+		}
 		a := base + VA(i)<<m.levelShift(level)
 		var n Pages
 		switch {

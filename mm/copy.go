@@ -83,7 +83,8 @@ func (m *Machine) copyTable(c *Current, child, parent *vma, dst, src uint32, a, 
 		d = &m.pages.tables.at(dst)[m.pmdIndex(a)]
 		*d = tableEntry(t)
 	}
-	to := m.pages.tables.at(eSlot(*d))
+	slot := eSlot(*d)
+	to := m.pages.tables.at(slot)
 	from := m.pages.tables.at(eSlot(m.pages.tables.at(src)[m.pmdIndex(a)]))
 	i := m.pageIndex(a)
 	for last := i + int((end-a)>>m.pageShift); i < last; {
@@ -92,11 +93,13 @@ func (m *Machine) copyTable(c *Current, child, parent *vma, dst, src uint32, a, 
 		case e == 0:
 			i++
 		case e&(eGuard|eZero) != 0:
+			m.pages.tables.mark(slot, i)
 			to[i] = e &^ (eYoung | eDirty)
 			c.Work[PrimPTECopy]++
 			i++
 		default:
 			k := m.batch(from, i, last, true)
+			m.pages.tables.markRange(slot, i, k)
 			if !m.copyBatch(c, child, parent, to, from, i, k) {
 				return false
 			}

@@ -251,11 +251,10 @@ func (m *Machine) unchanged(f *Fault) bool {
 	if e&eTable == 0 {
 		return false
 	}
-	t := m.pages.tables.at(eSlot(e))
 	if f.kind == faultPTE {
-		return noneRange(t, m.pageIndex(f.at), f.order)
+		return m.pages.tables.none(eSlot(e), m.pageIndex(f.at), f.order)
 	}
-	return t[m.pageIndex(f.Addr)] == f.old
+	return *m.pages.tables.entry(eSlot(e), m.pageIndex(f.Addr)) == f.old
 }
 
 // raced gives back what Begin took.
@@ -277,7 +276,7 @@ func (m *Machine) commit(c *Current, f *Fault) Outcome {
 	case faultPTE:
 		m.commitPTE(c, f)
 	case faultZeroPTE:
-		p := m.ptep(f)
+		p := m.newPTE(f)
 		*p = ePresent | eZero | eYoung | eSeen
 		c.Work[PrimZeroMap]++
 	case faultPMD:
@@ -309,6 +308,13 @@ func (m *Machine) commit(c *Current, f *Fault) Outcome {
 func (m *Machine) ptep(f *Fault) *uint64 {
 	e := m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)]
 	return &m.pages.tables.at(eSlot(e))[m.pageIndex(f.Addr)]
+}
+
+// newPTE is ptep of an entry that was none and will not stay so.
+func (m *Machine) newPTE(f *Fault) *uint64 {
+	slot, i := eSlot(m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)]), m.pageIndex(f.Addr)
+	m.pages.tables.mark(slot, i)
+	return m.pages.tables.entry(slot, i)
 }
 
 // outOfMemory ends a fault that found no memory at all.

@@ -36,14 +36,14 @@ func (m *Machine) beginNone(c *Current, f *Fault, e uint64) Outcome {
 		return Pending
 	}
 	m.prepareAnon(c, v)
-	return m.beginAnonPTE(c, f, m.pages.tables.at(eSlot(e)), mask&^m.pmdBit())
+	return m.beginAnonPTE(c, f, eSlot(e), mask&^m.pmdBit())
 }
 
 // beginAnonPTE chooses the order, allocates and clears (semantics 2.5.4).
 // Linux: mm/memory.c:alloc_anon_folio (v6.18).
-func (m *Machine) beginAnonPTE(c *Current, f *Fault, t []uint64, mask uint16) Outcome {
+func (m *Machine) beginAnonPTE(c *Current, f *Fault, slot uint32, mask uint16) Outcome {
 	if mask != 0 && f.v.flags&vmUffd == 0 {
-		mask = m.freeOrders(f.v, f.Addr, t, mask)
+		mask = m.freeOrders(f.v, f.Addr, slot, mask)
 	} else {
 		mask = 0
 	}
@@ -72,26 +72,16 @@ func (m *Machine) beginAnonPTE(c *Current, f *Fault, t []uint64, mask uint16) Ou
 
 // freeOrders drops the orders that do not fit the VMA, then those whose range
 // of PTEs is not entirely none.
-func (m *Machine) freeOrders(v *vma, a VA, t []uint64, mask uint16) uint16 {
+func (m *Machine) freeOrders(v *vma, a VA, slot uint32, mask uint16) uint16 {
 	mask = m.suitable(v, a, mask, false)
 	for mask != 0 {
 		o := Order(bits.Len16(mask) - 1)
-		if noneRange(t, m.pageIndex(a)&^(1<<o-1), o) {
+		if m.pages.tables.none(slot, m.pageIndex(a)&^(1<<o-1), o) {
 			return mask
 		}
 		mask &^= 1 << o
 	}
 	return 0
-}
-
-// noneRange says whether 2^o entries from i on are all none.
-func noneRange(t []uint64, i int, o Order) bool {
-	for _, e := range t[i : i+1<<o] {
-		if e != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // countFallback counts a large allocation that failed at its order.
@@ -112,7 +102,7 @@ func (m *Machine) countFallback(o Order, res allocResult) {
 // commitPTE maps a new folio by PTEs, all at once (semantics 2.5.6).
 func (m *Machine) commitPTE(c *Current, f *Fault) {
 	v, o, n := f.v, f.order, f.order.Pages()
-	p := m.ptep(f)
+	p := m.newPTE(f)
 	flags := ePresent | eYoung
 	if v.flags&vmWrite != 0 {
 		flags |= eWrite | eDirty
@@ -140,6 +130,7 @@ func (m *Machine) mapFolio(pmd uint32, sp *space, fo *folio, at VA, flags uint64
 	e := m.pages.tables.at(pmd)[m.pmdIndex(at)]
 	t := m.pages.tables.at(eSlot(e))
 	i := m.pageIndex(at)
+	m.pages.tables.markRange(eSlot(e), i, int(fo.order.Pages()))
 	for k := range PFN(fo.order.Pages()) {
 		t[i+int(k)] = leafEntry(fo.head+k, flags)
 		m.pages.frame(fo.head + k).flags |= frameExclusive

@@ -8,10 +8,11 @@ import "github.com/hugelab/hugelab/mm/internal/buddy"
 // leaves behind is to the last counter what they would leave;
 // TestQuickChangesNothing runs both.
 //
-// It is apart for speed. A first touch at a random place waits for its entry
-// to come from memory; a processor starts the next fault meanwhile only as far
-// as that one neither reads what was stored in smaller pieces just before
-// (Fault.before, buddy.Events) nor is too long to fit the window.
+// It is apart for speed. A first touch at a random place has its entry come from
+// memory: it neither reads it nor writes it at once (tablePool). What is left
+// overlaps with the faults before and after it as far as it does not read what
+// was stored in smaller pieces just before (Fault.before, buddy.Events) and is
+// short enough to fit the processor's window.
 func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, ok bool) {
 	v := sp.hit
 	if v == nil || a-v.start >= v.end-v.start || v.flags&vmFile != 0 || !permits(v, acc) || m.pages.noQuick {
@@ -21,17 +22,20 @@ func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, o
 	if k.tag != tag {
 		return 0, false
 	}
-	e := *m.pages.tables.entry(k.slot, m.pmdIndex(a))
+	e := *m.pages.tables.raw(k.slot, m.pmdIndex(a))
 	if e&eTable == 0 {
 		return 0, false
 	}
-	p := m.pages.tables.entry(eSlot(e), m.pageIndex(a))
-	if *p != 0 {
-		if *p&ePresent == 0 || acc&Write != 0 && *p&eWrite == 0 {
-			return 0, false
+	i := m.pageIndex(a)
+	used, bit := m.pages.tables.usedWord(eSlot(e), i)
+	if *used&bit != 0 {
+		if p := m.pages.tables.entry(eSlot(e), i); *p != 0 {
+			if *p&ePresent == 0 || acc&Write != 0 && *p&eWrite == 0 {
+				return 0, false
+			}
+			m.hit(v, p, acc)
+			return Hit, true
 		}
-		m.hit(v, p, acc)
-		return Hit, true
 	}
 	// The costliest small fault so far must be no cheaper than this one, so
 	// that noteWorst has nothing to note.
@@ -57,7 +61,8 @@ func (m *Machine) quick(c *Current, sp *space, a VA, acc Access) (out Outcome, o
 	fr := m.pages.freshFrame(PFN(pfn))
 	fr.flags, fr.maps, fr.ref = marks, 1, v.anon.id
 	fr.setIndex(v.anonIndex(a, m.pageShift&63))
-	*p = leafEntry(PFN(pfn), flags)
+	*used |= bit
+	m.pages.tables.writeLater(eSlot(e), i, leafEntry(PFN(pfn), flags))
 	return Done, true
 }
 

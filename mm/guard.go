@@ -27,8 +27,9 @@ func (m *Machine) guardInstall(c *Current, v *vma, from, to VA) Errno {
 			}
 			m.pages.tables.at(pmd)[m.pmdIndex(a)] = tableEntry(t)
 		}
-		t := m.pages.tables.at(eSlot(m.pages.tables.at(pmd)[m.pmdIndex(a)]))
-		i := m.pageIndex(a)
+		slot, i := eSlot(m.pages.tables.at(pmd)[m.pmdIndex(a)]), m.pageIndex(a)
+		t := m.pages.tables.at(slot)
+		m.pages.tables.markRange(slot, i, int((next-a)>>m.pageShift))
 		for last := i + int((next-a)>>m.pageShift); i < last; i++ {
 			if t[i] == 0 {
 				t[i] = eGuard

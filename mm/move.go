@@ -77,13 +77,16 @@ func (m *Machine) moveStep(c *Current, ssp, dsp *space, src uint32, old, new, st
 		}
 		*d = tableEntry(t)
 	}
-	from, to := m.pages.tables.at(eSlot(*s)), m.pages.tables.at(eSlot(*d))
-	i, j := m.pageIndex(old), m.pageIndex(new)
-	for k := 0; k < int(step>>m.pageShift); k++ {
+	p, left, got := &m.pages.tables, eSlot(*s), eSlot(*d)
+	from, to := p.at(left), p.at(got)
+	i, j, n := m.pageIndex(old), m.pageIndex(new), int(step>>m.pageShift)
+	for k := range n {
 		if from[i+k] != 0 {
 			to[j+k], from[i+k] = from[i+k], 0
+			p.mark(got, j+k)
 			c.Work[PrimPTEMove]++
 		}
 	}
+	p.unmarkRange(left, i, n)
 	return true
 }

@@ -129,7 +129,7 @@ func (m *Machine) residentLarge(c *Current, sp *space, v *vma, a VA, o Order, ac
 			}
 			*p = tableEntry(t)
 		}
-		if *p&eHuge != 0 || !noneRange(m.pages.tables.at(eSlot(*p)), m.pageIndex(a), o) {
+		if *p&eHuge != 0 || !m.pages.tables.none(eSlot(*p), m.pageIndex(a), o) {
 			return false
 		}
 	}
@@ -179,7 +179,7 @@ func (m *Machine) residentSmall(c *Current, sp *space, v *vma, a VA, acc Access)
 	case *e != 0:
 		return true
 	case acc&Write == 0:
-		*e = ePresent | eZero | eYoung | eSeen
+		*m.newPTE(f) = ePresent | eZero | eYoung | eSeen
 		return true
 	}
 	pfn, res := m.allocAnon(c, 0, smallGFP)

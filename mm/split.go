@@ -22,6 +22,7 @@ func (m *Machine) splitPMD(c *Current, sp *space, pmd uint32, a VA) {
 	slot := m.pages.tables.get()
 	m.pages.tables.meta[slot] = tableMeta{pfn: m.withdraw(pmd)}
 	t := m.pages.tables.at(slot)
+	m.pages.tables.markRange(slot, 0, len(t))
 	p = &m.pages.tables.at(pmd)[m.pmdIndex(a)]
 	c.Work[PrimPTESet] += uint32(len(t))
 	*p = tableEntry(slot)

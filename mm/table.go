@@ -61,50 +61,6 @@ type tableMeta struct {
 	count   uint32 // how many are deposited
 }
 
-const tableChunkShift = 6
-
-// tablePool holds all page tables by slot; slot 0 is never used. A free table
-// is all zero.
-type tablePool struct {
-	bits   uint // log2 of entries in a table
-	chunks [][]uint64
-	meta   []tableMeta
-	free   []uint32
-}
-
-func (p *tablePool) at(slot uint32) []uint64 {
-	from := int(slot&(1<<tableChunkShift-1)) << p.bits
-	return p.chunks[slot>>tableChunkShift][from : from+1<<p.bits]
-}
-
-// entry is the entry i of a table.
-func (p *tablePool) entry(slot uint32, i int) *uint64 {
-	return &p.chunks[slot>>tableChunkShift][int(slot&(1<<tableChunkShift-1))<<(p.bits&63)+i]
-}
-
-func (p *tablePool) get() uint32 {
-	if k := len(p.free); k > 0 {
-		slot := p.free[k-1]
-		p.free = p.free[:k-1]
-		return slot
-	}
-	if len(p.meta) == 0 {
-		p.meta = append(p.meta, tableMeta{})
-	}
-	slot := uint32(len(p.meta))
-	p.meta = append(p.meta, tableMeta{})
-	if int(slot>>tableChunkShift) >= len(p.chunks) {
-		p.chunks = append(p.chunks, make([]uint64, 1<<(p.bits+tableChunkShift)))
-	}
-	return slot
-}
-
-func (p *tablePool) put(slot uint32) {
-	clear(p.at(slot))
-	p.meta[slot] = tableMeta{}
-	p.free = append(p.free, slot)
-}
-
 // tableFrame takes the page of a table and counts it.
 func (m *Machine) tableFrame(c *Current) (PFN, bool) {
 	pfn, ok := m.physAlloc(c, 0, buddy.Unmovable, smallGFP)

@@ -58,6 +58,7 @@ func (m *Machine) zapPMD(c *Current, sp *space, pmd uint32, a VA) {
 // itself goes. Linux: mm/memory.c:zap_pte_range (v6.18).
 func (m *Machine) zapPTEs(c *Current, sp *space, slot uint32, i, n int, how zapHow) (cleared, skipped bool) {
 	t := m.pages.tables.at(slot)
+	first := i
 	for end := i + n; i < end; {
 		e := t[i]
 		switch {
@@ -84,6 +85,9 @@ func (m *Machine) zapPTEs(c *Current, sp *space, slot uint32, i, n int, how zapH
 			cleared = true
 			i += k
 		}
+	}
+	if !skipped {
+		m.pages.tables.unmarkRange(slot, first, n)
 	}
 	return cleared, skipped
 }
