@@ -29,6 +29,11 @@ type Rules struct {
 	BatchedZap       bool      // consecutive PTEs of one folio are unmapped in one step (6.9)
 	PMDChargeStats   bool      // per-size fallback_charge counters exist (6.10)
 	FastDeferred     bool      // thp on the deferred list at fault as "maybe underused" (6.12)
+	ProtectAllows    bool      // mprotect to writable makes exclusive dirty PTEs writable at once (6.0)
+	ProtectClean     bool      // and clean ones (6.2)
+	ProtectPMD       bool      // and exclusive THPs (6.2)
+	SplitDirty       bool      // splitting a huge entry leaves dirty PTEs (6.2); before, clean ones
+	FreeWhole        bool      // MADV_FREE, MADV_COLD keep a PTE-mapped folio named as a whole (6.10)
 	MlockSplitsNone  bool      // reserved for probes
 	SizeStats        bool      // hugepages-<k>kB/stats exists (6.10)
 	SizeSplitStats   bool      // its split, split_failed, split_deferred (6.11)
