@@ -30,8 +30,9 @@ for kernel; do
 	log=$keep/$(basename "$kernel").log
 	timeout "${TIMEOUT:-1500}" qemu-system-x86_64 -M q35 -accel kvm -accel tcg -cpu max -m 3G -smp 1 \
 		-nodefaults -no-reboot -display none -serial stdio -kernel "$kernel" -initrd "$dir/initramfs" \
-		-append "console=ttyS0 quiet loglevel=4 panic=-1" </dev/null 2>&1 | tr -d '\r' >"$log" || true
+		-append "console=ttyS0 quiet loglevel=4 panic=-1" </dev/null >"$log" 2>&1 || true
 	awk '
+		{ sub(/\r$/, "") }
 		/^GUEST / { print; printf "%-8s %-8s %-6s %9s %9s %8s\n", "workload", "method", "policy", "predicted", "measured", "off" }
 		/^ROW / {
 			bar = $3 == "root" ? 0.5 : $3 == "perf" ? 1 : 3
