@@ -65,6 +65,14 @@ func (m *Machine) splitTableParts(c *Current, t []uint64, i, n int, age uint64, 
 			continue
 		}
 		k := m.batch(t, i, end, true)
+		if !m.rules.FreeWhole {
+			// Any large folio is split, and one that cannot be ends the walk of
+			// this table. Linux: mm/madvise.c:madvise_free_pte_range (v6.1).
+			if fr.maps+m.folioOf(fr).entire > 1 || !m.splitFolio(c, fr.ref) {
+				return
+			}
+			continue
+		}
 		if k < 1<<fr.order {
 			if m.maybeShared(ePFN(e), fr) || !m.splitFolio(c, fr.ref) {
 				i++

@@ -50,12 +50,19 @@ func protPrim(was, is uint64) Prim {
 	return PrimPTEProt
 }
 
-// protect is a present entry under the VMA's new protection.
+// protect is a present entry under the VMA's new protection. Linux:
+// mm/mprotect.c:can_change_pte_writable (v6.1, v6.2),
+// mm/huge_memory.c:can_change_pmd_writable (v6.2).
 func (m *Machine) protect(v *vma, e uint64) uint64 {
 	if v.flags&vmWrite == 0 {
 		return e &^ eWrite
 	}
-	if e&eZero == 0 && m.pages.frame(ePFN(e)).flags&frameExclusive != 0 {
+	r := &m.rules
+	allows := r.ProtectAllows && (r.ProtectClean || e&eDirty != 0)
+	if e&eHuge != 0 {
+		allows = r.ProtectPMD
+	}
+	if allows && e&eZero == 0 && m.pages.frame(ePFN(e)).flags&frameExclusive != 0 {
 		e |= eWrite
 	}
 	return e

@@ -34,6 +34,11 @@ type Rules struct {
 	MoveSeveral      bool      // one mremap moves several VMAs, and is refused before it unmaps (6.17)
 	KeepUnlocksAll   bool      // MREMAP_DONTUNMAP unlocks all of the source's VMA, not the moved part (6.17)
 	CollapseReadOnly bool      // a range without a writable page is collapsed (6.18)
+	ProtectAllows    bool      // mprotect to writable makes exclusive dirty PTEs writable at once (6.0)
+	ProtectClean     bool      // and clean ones (6.2)
+	ProtectPMD       bool      // and exclusive THPs (6.2)
+	SplitDirty       bool      // splitting a huge entry leaves dirty PTEs (6.2); before, clean ones
+	FreeWhole        bool      // MADV_FREE, MADV_COLD keep a PTE-mapped folio named as a whole (6.10)
 	MlockSplitsNone  bool      // reserved for probes
 	SizeStats        bool      // hugepages-<k>kB/stats exists (6.10)
 	SizeSplitStats   bool      // its split, split_failed, split_deferred (6.11)

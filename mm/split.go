@@ -13,8 +13,17 @@ func (m *Machine) splitPMDAt(c *Current, sp *space, a VA) {
 
 // splitPMD turns a huge entry into a table of small ones, using the deposited
 // page. The folio stays whole and RSS the same. Linux:
-// mm/huge_memory.c:__split_huge_pmd_locked (v6.18).
+// mm/huge_memory.c:__split_huge_pmd_locked (v6.18; v6.1 for clean PTEs).
 func (m *Machine) splitPMD(c *Current, sp *space, pmd uint32, a VA) {
+	keep := ePresent | eWrite | eYoung
+	if m.rules.SplitDirty {
+		keep |= eDirty
+	}
+	m.splitPMDKeeping(c, sp, pmd, a, keep)
+}
+
+// splitPMDKeeping is splitPMD with the bits that the new entries keep.
+func (m *Machine) splitPMDKeeping(c *Current, sp *space, pmd uint32, a VA, keep uint64) {
 	p := &m.pages.tables.at(pmd)[m.pmdIndex(a)]
 	e := *p
 	m.Counters.VM[THPSplitPMD]++
@@ -34,7 +43,7 @@ func (m *Machine) splitPMD(c *Current, sp *space, pmd uint32, a VA) {
 	}
 	head := ePFN(e)
 	excl := m.pages.frame(head).flags & frameExclusive
-	flags := e & (ePresent | eWrite | eYoung | eDirty)
+	flags := e & keep
 	for i := range t {
 		t[i] = leafEntry(head+PFN(i), flags)
 		fr := m.pages.frame(head + PFN(i))
@@ -93,7 +102,8 @@ func (m *Machine) splitFolio(c *Current, slot uint32) bool {
 	return true
 }
 
-// unmapPMDs splits every huge entry that maps the folio.
+// unmapPMDs splits every huge entry that maps the folio. What stands there until
+// the split is done are migration entries, which keep the dirty bit (since 6.1).
 func (m *Machine) unmapPMDs(c *Current, fo *folio) {
 	if fo.entire == 0 {
 		return
@@ -101,7 +111,7 @@ func (m *Machine) unmapPMDs(c *Current, fo *folio) {
 	head := fo.head
 	m.eachMapping(fo, func(v *vma, at VA, pmd uint32) {
 		if e := m.pages.tables.at(pmd)[m.pmdIndex(at)]; e&eHuge != 0 && e&eZero == 0 && ePFN(e) == head {
-			m.splitPMD(c, v.sp, pmd, at)
+			m.splitPMDKeeping(c, v.sp, pmd, at, ePresent|eWrite|eYoung|eDirty)
 		}
 	})
 }

@@ -31,7 +31,16 @@ type procStat struct {
 // readStat reads fields 10, 12 and 47, counted behind the command's name, which
 // may hold anything.
 func readStat(pid int) (st procStat, ok bool) {
-	text, err := os.ReadFile(procPath(pid, "stat"))
+	return readStatFile(procPath(pid, "stat"))
+}
+
+// readThreadStat is readStat with one thread's own faults.
+func readThreadStat(pid, tid int) (st procStat, ok bool) {
+	return readStatFile(procPath(pid, "task/"+itoa(tid)+"/stat"))
+}
+
+func readStatFile(path string) (st procStat, ok bool) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return st, false
 	}

@@ -25,6 +25,7 @@ type userSpace struct {
 	stack      span  // the main stack and what it may grow into
 	brk        mm.VA // end of the heap
 	lockFuture bool  // mlockall(MCL_FUTURE): new mappings are filled by the kernel
+	locks      bool  // it has locked memory: what becomes part of that is filled too
 	scanErr    error
 
 	lastFull time.Time

@@ -18,6 +18,9 @@ type stoppedCall struct {
 	nr    uint64
 	args  [6]uint64
 	space *userSpace
+
+	fills  bool   // the kernel may fill pages in within the call
+	before uint64 // the thread's faults at its entry, where fills
 }
 
 // enter handles the stop at a call's entry: the pages that the call may take
@@ -33,6 +36,10 @@ func (t *traced) enter(k *tracedTask) {
 	if sp := c.space; sp != nil {
 		t.settle(sp, k.tid, k.proc.pid, t.spansAtEntry(c)...)
 		sp.inCall++
+		if sp.willFill(c) {
+			st, ok := readThreadStat(k.proc.pid, k.tid)
+			c.fills, c.before = ok, st.faults
+		}
 	}
 }
 
@@ -130,9 +137,7 @@ func (t *traced) leave(k *tracedTask) {
 	}
 	e.When = t.now()
 	t.emit(&e)
-	if ret >= 0 {
-		t.follow(sp, c, ret)
-	}
+	t.followAll(sp, k, c, ret)
 }
 
 // newLength is the length of the range that an mmap or mremap made.
@@ -159,6 +164,46 @@ func (t *traced) lookBeside(sp *userSpace, k *tracedTask, spans ...span) {
 	}
 	if t.drain(); len(sp.pending) == 0 {
 		t.writeFound(sp, k.tid, k.proc.pid)
+	}
+}
+
+// willFill says whether the kernel may fill pages in within a call. It notes
+// memory being locked, refused calls too: they may have locked a part.
+func (sp *userSpace) willFill(c *stoppedCall) bool {
+	switch c.nr {
+	case unix.SYS_MLOCK, unix.SYS_MLOCK2, unix.SYS_MLOCKALL:
+		sp.locks = true
+		return true
+	case unix.SYS_MMAP:
+		if c.args[3]&unix.MAP_LOCKED != 0 {
+			sp.locks = true
+		}
+		return sp.locks || c.args[3]&unix.MAP_POPULATE != 0
+	case unix.SYS_MADVISE:
+		return c.args[2] == unix.MADV_POPULATE_READ || c.args[2] == unix.MADV_POPULATE_WRITE
+	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT, unix.SYS_MREMAP, unix.SYS_BRK:
+		return sp.locks
+	}
+	return false
+}
+
+// followAll follows a call and explains the faults that it took in the kernel:
+// also those that made no page known, copies of pages shared by a fork.
+func (t *traced) followAll(sp *userSpace, k *tracedTask, c *stoppedCall, ret int64) {
+	owner := t.procs[sp.owner]
+	var told uint64
+	if owner != nil {
+		told = owner.explained
+	}
+	if ret >= 0 {
+		t.follow(sp, c, ret)
+	}
+	if !c.fills || owner == nil {
+		return
+	}
+	st, ok := readThreadStat(k.proc.pid, k.tid)
+	if took := st.faults - min(c.before, st.faults); ok {
+		owner.explained = told + took
 	}
 }
 
@@ -227,7 +272,7 @@ func (t *traced) follow(sp *userSpace, c *stoppedCall, ret int64) {
 	case unix.SYS_MMAP:
 		at := span{mm.VA(ret), mm.VA(uint64(ret) + a[1])}
 		sp.known.forget(at.from, at.to)
-		if sp.lockFuture || a[3]&(unix.MAP_POPULATE|unix.MAP_LOCKED) != 0 {
+		if sp.lockFuture || sp.locks || a[3]&unix.MAP_POPULATE != 0 {
 			t.absorb(sp, at)
 		}
 	case unix.SYS_MREMAP:
@@ -236,12 +281,16 @@ func (t *traced) follow(sp *userSpace, c *stoppedCall, ret int64) {
 		if end := mm.VA(ret); end < sp.brk {
 			page := mm.VA(t.pageSize)
 			sp.known.forget((end+page-1)&^(page-1), sp.brk) // the page that holds the end stays
-		} else if sp.lockFuture {
+		} else if sp.lockFuture || sp.locks {
 			t.absorb(sp, span{sp.brk, end})
 		}
 		sp.brk = mm.VA(ret)
 	case unix.SYS_MADVISE:
 		t.followAdvice(sp, span{mm.VA(a[0]), mm.VA(a[0] + a[1])}, a[2])
+	case unix.SYS_MPROTECT, unix.SYS_PKEY_MPROTECT:
+		if sp.locks {
+			t.absorb(sp, span{mm.VA(a[0]), mm.VA(a[0] + a[1])})
+		}
 	case unix.SYS_MLOCK, unix.SYS_MLOCK2:
 		t.absorb(sp, span{mm.VA(a[0]), mm.VA(a[0] + a[1])})
 	case unix.SYS_MLOCKALL:
@@ -260,7 +309,7 @@ func (t *traced) followRemap(sp *userSpace, a *[6]uint64, ret int64) {
 	if length < old && a[3]&unix.MREMAP_DONTUNMAP == 0 {
 		sp.known.forget(from+mm.VA(length), from+mm.VA(old))
 	}
-	if sp.lockFuture && length > old {
+	if (sp.lockFuture || sp.locks) && length > old {
 		t.absorb(sp, span{to + mm.VA(old), to + mm.VA(length)})
 	}
 }

@@ -41,6 +41,8 @@ func advise(page, n, advice int) {
 
 const floodPages = 24000
 
+const sharedPages = 1536 // below the usual RLIMIT_MEMLOCK
+
 var readSink byte
 
 // tracedPrograms are what the tests record.
@@ -165,6 +167,25 @@ func tracedPrograms() map[string]func() {
 				poke(arena + 5*pg)
 				unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 			}
+			unix.Wait4(int(pid), nil, 0, nil)
+		},
+		// lockshared locks pages that a waiting child shares: the kernel copies them.
+		"lockshared": func() {
+			tracedMap(0, sharedPages, 0)
+			for i := range uint64(sharedPages) {
+				poke(arena + i*pg)
+			}
+			pid, _, _ := unix.RawSyscall6(unix.SYS_CLONE, uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
+			if pid == 0 {
+				for {
+					unix.RawSyscall6(unix.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+				}
+			}
+			if _, _, e := unix.Syscall(unix.SYS_MLOCK, arena, sharedPages*pg, 0); e != 0 {
+				fmt.Fprintln(os.Stderr, "mlock:", e)
+				defer os.Exit(9)
+			}
+			unix.Kill(int(pid), unix.SIGKILL)
 			unix.Wait4(int(pid), nil, 0, nil)
 		},
 		// threadexec lets another thread than the first one exec.

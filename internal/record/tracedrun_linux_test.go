@@ -98,6 +98,26 @@ func TestTracedFork(t *testing.T) {
 	})
 }
 
+// TestTracedLockShared: copies that mlock makes of pages shared by a fork are
+// done by the call that the recording holds; they are not faults of their own.
+func TestTracedLockShared(t *testing.T) {
+	bothMethods(t, func(t *testing.T, usePerf bool) {
+		r := recordTraced(t, usePerf, "lockshared")
+		var other uint64
+		for _, e := range r.events {
+			if e.Kind == trace.KindOtherFaults {
+				other += e.A
+			}
+		}
+		if r.exit != 0 {
+			t.Fatalf("exit %d", r.exit)
+		}
+		if other >= sharedPages {
+			t.Errorf("%d faults of unknown place, %d pages were copied within mlock", other, sharedPages)
+		}
+	})
+}
+
 // TestTracedFlood fills the rings faster than the ticker runs.
 func TestTracedFlood(t *testing.T) {
 	bothMethods(t, func(t *testing.T, usePerf bool) {
