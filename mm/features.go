@@ -23,6 +23,8 @@ type feature struct {
 var features = [...]feature{
 	{"ExceptAdvised", 6, 18, "9dc21bbd62ed", "lets prctl disable huge pages except where advised",
 		func(r *Rules) *bool { return &r.ExceptAdvised }},
+	{"MergeUnfaulted", 6, 16, "879bca0a2c4f", "merges an untouched mapping with a changed one that was touched",
+		func(r *Rules) *bool { return &r.MergeUnfaulted }},
 	{"MMIDs", 6, 15, "6af8cb80d3a9", "tracks which two processes map a large folio",
 		func(r *Rules) *bool { return &r.MMIDs }},
 	{"LargeReuse", 6, 15, "1da190f4d0a6", "reuses a large folio mapped by page on a write after fork",

@@ -40,10 +40,12 @@ func (q *mergeReq) like(v *vma) bool {
 
 // anonFits is mm/vma.c:is_mergeable_anon_vma (v6.18): t keeps or gets one of
 // the two anonVMAs; if only one side has one, it must not stem from a fork.
-func (q *mergeReq) anonFits(t *vma) bool {
+// Before 6.16 a t without one is no fit for a range with one: its empty list
+// failed the test for a fork. Linux: mm/vma.c:is_mergeable_anon_vma (v6.15).
+func (q *mergeReq) anonFits(m *Machine, t *vma) bool {
 	switch {
 	case t.anon == nil && q.anon != nil:
-		return !q.middle.forkChild() && !q.copiedFrom.forkChild()
+		return m.rules.MergeUnfaulted && !q.middle.forkChild() && !q.copiedFrom.forkChild()
 	case t.anon != nil && q.anon == nil:
 		return !t.forkChild()
 	}
@@ -52,13 +54,13 @@ func (q *mergeReq) anonFits(t *vma) bool {
 
 func (q *mergeReq) canLeft(m *Machine) bool {
 	p := q.prev
-	return p != nil && p.end == q.start && q.like(p) && q.anonFits(p) &&
+	return p != nil && p.end == q.start && q.like(p) && q.anonFits(m, p) &&
 		p.anonIndex(p.end, m.pageShift) == q.pgoff
 }
 
 func (q *mergeReq) canRight(m *Machine, left bool) bool {
 	n := q.next
-	if n == nil || q.end != n.start || !q.like(n) || !q.anonFits(n) ||
+	if n == nil || q.end != n.start || !q.like(n) || !q.anonFits(m, n) ||
 		n.pgoff != q.pgoff+uint64(m.span(q.start, q.end)) {
 		return false
 	}

@@ -33,6 +33,7 @@ type Rules struct {
 	ProtectClean     bool      // and clean ones (6.2)
 	ProtectPMD       bool      // and exclusive THPs (6.2)
 	SplitDirty       bool      // splitting a huge entry leaves dirty PTEs (6.2); before, clean ones
+	MergeUnfaulted   bool      // a VMA without pages joins a changed one that has some (6.16)
 	FreeWhole        bool      // MADV_FREE, MADV_COLD keep a PTE-mapped folio named as a whole (6.10)
 	MlockSplitsNone  bool      // reserved for probes
 	SizeStats        bool      // hugepages-<k>kB/stats exists (6.10)

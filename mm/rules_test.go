@@ -64,6 +64,7 @@ func TestRulesFor(t *testing.T) {
 		{"6.12.117", "6.13", "UpgradeZeroPMD"},
 		{"6.12.117", "5.7", "UpgradeZeroPMD"},
 		{"6.13", "6.14", "PTReclaim"},
+		{"6.15", "6.16", "MergeUnfaulted"},
 		{"6.14", "6.15", "MMIDs"},
 		{"6.14", "6.15", "LargeReuse"},
 		{"6.17", "6.18.3", "ExceptAdvised"},

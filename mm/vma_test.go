@@ -15,8 +15,11 @@ const (
 // bareMachine is a machine with the rules of 6.18 and no space.
 func bareMachine(t interface{ Fatal(...any) }, cfg Config) *Machine {
 	cfg.Nodes = []Node{{Mem: 1 << 30}}
-	cfg.Rules = Rules{
-		AlignTHP: AlignMultiple, StackNoHuge: true, GuardRegions: true, Collapse: true, ExceptAdvised: true,
+	if cfg.Rules.Version == "" {
+		cfg.Rules = Rules{
+			AlignTHP: AlignMultiple, StackNoHuge: true, GuardRegions: true, Collapse: true, ExceptAdvised: true,
+			MergeUnfaulted: true,
+		}
 	}
 	m, err := New(cfg)
 	if err != nil && err.Error() == "mm: not built yet" { // the page side is not here yet
