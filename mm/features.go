@@ -29,7 +29,7 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.MoveSeveral }},
 	{"KeepUnlocksAll", 6, 17, "", "unlocks all of a mapping of which MREMAP_DONTUNMAP moves a part",
 		func(r *Rules) *bool { return &r.KeepUnlocksAll }},
-	{"MergeFaulted", 6, 16, "", "merges a mapping in use with a neighbour never used",
+	{"MergeFaulted", 6, 16, "879bca0a2c4f", "merges a mapping in use with a neighbour never used",
 		func(r *Rules) *bool { return &r.MergeFaulted }},
 	{"MMIDs", 6, 15, "6af8cb80d3a9", "tracks which two processes map a large folio",
 		func(r *Rules) *bool { return &r.MMIDs }},

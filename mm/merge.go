@@ -40,7 +40,8 @@ func (q *mergeReq) like(v *vma) bool {
 
 // anonFits is mm/vma.c:is_mergeable_anon_vma (v6.18): t keeps or gets one of
 // the two anonVMAs; if only one side has one, it must not stem from a fork.
-// Before 6.16 t, where it is the one that has none, was refused by a slip.
+// Before 6.16 a t without one was no fit for a range with one: its empty list
+// failed the test for a fork. Linux: mm/vma.c:is_mergeable_anon_vma (v6.15).
 func (q *mergeReq) anonFits(m *Machine, t *vma) bool {
 	switch {
 	case t.anon == nil && q.anon != nil && !m.rules.MergeFaulted:

@@ -15,14 +15,13 @@ const (
 // bareMachine is a machine with the rules of 6.18 and no space.
 func bareMachine(t interface{ Fatal(...any) }, cfg Config) *Machine {
 	cfg.Nodes = []Node{{Mem: 1 << 30}}
-	cfg.Rules = Rules{
-		UpgradeZeroPMD: true, MergeFaulted: true, MoveSeveral: true, KeepUnlocksAll: true, CollapseReadOnly: true,
-		AlignTHP: AlignMultiple, StackNoHuge: true, GuardRegions: true, Collapse: true, ExceptAdvised: true,
+	if cfg.Rules.Version == "" {
+		cfg.Rules = Rules{
+			UpgradeZeroPMD: true, MergeFaulted: true, MoveSeveral: true, KeepUnlocksAll: true, CollapseReadOnly: true,
+			AlignTHP: AlignMultiple, StackNoHuge: true, GuardRegions: true, Collapse: true, ExceptAdvised: true,
+		}
 	}
 	m, err := New(cfg)
-	if err != nil && err.Error() == "mm: not built yet" { // the page side is not here yet
-		m, err = &Machine{cfg: cfg, rules: cfg.Rules, policy: cfg.Policy, pageShift: 12, pmdOrder: 9}, nil
-	}
 	if err != nil {
 		t.Fatal(err)
 	}

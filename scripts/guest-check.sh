@@ -33,7 +33,10 @@ for kernel; do
 		-append "console=ttyS0 quiet loglevel=4 panic=-1" </dev/null >"$log" 2>&1 || true
 	awk '
 		{ sub(/\r$/, "") }
-		/^GUEST / { print; printf "%-8s %-8s %-6s %9s %9s %8s\n", "workload", "method", "policy", "predicted", "measured", "off" }
+		/^GUEST / {
+			print
+			printf "%-8s %-8s %-6s %9s %9s %8s\n", "workload", "method", "policy", "predicted", "measured", "off"
+		}
 		/^ROW / {
 			bar = $3 == "root" ? 0.5 : $3 == "perf" ? 1 : 3
 			if (NF != 6 || $6 == 0) { print "no result: " $0; bad++; next }
