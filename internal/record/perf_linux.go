@@ -199,8 +199,8 @@ func (p *perfSet) close() {
 	for _, r := range p.rings {
 		r.unmap()
 	}
-	for _, fd := range p.fds {
-		unix.Close(fd)
+	if len(p.fds) > 0 {
+		closeElsewhere(p.fds)
 	}
 	*p = perfSet{size: p.size}
 }

@@ -46,6 +46,9 @@ func init() {
 // memory a vfork child shares: the switch is a property of the address space,
 // and is kept by fork and exec. Linux: kernel/sys.c:prctl_set_thp_disable (v6.18).
 func Stub() {
+	if isCloser() {
+		os.Exit(0)
+	}
 	if isStub() {
 		os.Exit(stub(os.Args[1], os.Args[2:]))
 	}
