@@ -39,7 +39,6 @@ type Rules struct {
 	ProtectPMD       bool      // and exclusive THPs (6.2)
 	SplitDirty       bool      // splitting a huge entry leaves dirty PTEs (6.2); before, clean ones
 	FreeWhole        bool      // MADV_FREE, MADV_COLD keep a PTE-mapped folio named as a whole (6.10)
-	MlockSplitsNone  bool      // reserved for probes
 	SizeStats        bool      // hugepages-<k>kB/stats exists (6.10)
 	SizeSplitStats   bool      // its split, split_failed, split_deferred (6.11)
 	SizeGauges       bool      // its nr_anon and nr_anon_partially_mapped (6.12)
