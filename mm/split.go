@@ -161,3 +161,20 @@ func (m *Machine) zeroFilled(c *Current, fo *folio) {
 		}
 	})
 }
+
+// SplitPages splits every large folio that pages of [at, at+n) are in, as
+// writing a process and a range to debugfs's split_huge_pages does.
+// Linux: mm/huge_memory.c:split_huge_pages_pid (v6.18).
+func (m *Machine) SplitPages(c *Current, id Space, at VA, n Pages) {
+	sp := m.spaceOf(id)
+	if sp == nil {
+		return
+	}
+	for end := at + m.bytes(n); at < end; at += m.pageSize() {
+		in := m.PageInfo(id, at)
+		if !in.Present || in.Zero || in.Order == 0 {
+			continue
+		}
+		m.splitFolio(c, m.pages.frame(in.PFN-PFN(in.Index)).ref)
+	}
+}

@@ -150,8 +150,7 @@ func (r *hostRun) Close() error {
 func (r *hostRun) Do(a *action) (s Seen, err error) {
 	p := r.procs[a.proc]
 	if a.drop {
-		// 2 is what has shrinkers: the queue of huge pages to split among them.
-		if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("2"), 0); err != nil {
+		if err := r.machine(p, a); err != nil {
 			return s, err
 		}
 		return s, r.look(&s)
@@ -214,6 +213,11 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 		return sys(unix.SYS_MUNLOCK, at, n)
 	case mm.OpBrk:
 		return brk(sys, uint64(heapAt)+n)
+	case mm.OpLockAll:
+		if op.Arg == 0 && a.step.Verb == VerbUnlockAll {
+			return sys(unix.SYS_MUNLOCKALL)
+		}
+		return sys(unix.SYS_MLOCKALL, op.Arg)
 	case mm.OpTHPDisable:
 		on, flags := uint64(1), uint64(0)
 		switch mm.THPDisable(op.Arg) {
@@ -238,12 +242,16 @@ func brk(sys func(uint64, ...uint64) (reply, error), want uint64) (reply, error)
 
 func mapFlags(op *mm.Op) uint64 {
 	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED)
+	if op.Flags&mm.MapReplaces == 0 {
+		f |= unix.MAP_FIXED_NOREPLACE
+	}
 	for _, x := range []struct {
 		has mm.OpFlags
 		set uint64
 	}{
 		{mm.MapStack, unix.MAP_STACK}, {mm.MapNoReserve, unix.MAP_NORESERVE},
 		{mm.MapPopulate, unix.MAP_POPULATE}, {mm.MapLocked, unix.MAP_LOCKED},
+		{mm.MapGrowsDown, unix.MAP_GROWSDOWN},
 	} {
 		if op.Flags&x.has != 0 {
 			f |= x.set

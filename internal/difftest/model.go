@@ -49,7 +49,7 @@ func (x *Model) Close() error { return nil }
 func (x *Model) Do(a *action) (Seen, error) {
 	var s Seen
 	if a.drop {
-		x.m.Shrink(&x.c)
+		x.machine(a)
 	} else if a.op().Kind == mm.OpTouch {
 		x.touch(a, &s)
 	} else if err := x.call(a, &s); err != nil {
@@ -75,6 +75,18 @@ func (x *Model) Do(a *action) (Seen, error) {
 	}
 	s.Counters = x.counters()
 	return s, nil
+}
+
+// machine does what no system call of the process does.
+func (x *Model) machine(a *action) {
+	switch a.step.Verb {
+	case VerbDropCaches:
+		x.m.Shrink(&x.c)
+	case VerbKhugepaged:
+		x.m.Khugepaged()
+	case VerbSplit:
+		x.m.SplitPages(&x.c, spaceOf(a.proc), a.at, a.n)
+	}
 }
 
 func (x *Model) call(a *action, s *Seen) error {

@@ -31,10 +31,16 @@ func (s *Step) String() string {
 	case VerbResult:
 		add(s.Errno.String())
 	case VerbBrk:
-		add(sizeText(s.Size))
+		add(map[int8]string{1: "+", -1: "-"}[s.Change] + sizeText(s.Size))
 	case VerbPrctl:
 		add("thp-disable", prctlNames[s.Prctl])
-	case VerbExit, VerbDropCaches:
+	case VerbLockAll:
+		for i, n := range lockAllNames {
+			if s.How>>i&1 != 0 {
+				add(n)
+			}
+		}
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 	default:
 		add(s.Area.String())
 	}
