@@ -18,6 +18,7 @@ type Options struct {
 	Time     time.Duration
 	Rules    mm.Rules
 	Kernel   string    // for the report
+	Split    bool      // programs may force splits: the kernel lets them
 	Paranoid bool      // hold the model to its own invariants after every step
 	Show     io.Writer // where pages are shown after every step, nil: nowhere
 
@@ -146,7 +147,7 @@ func (o *Options) program(n int) *Program {
 		return o.Files[n]
 	}
 	group := uint64(n / perPolicy)
-	return Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps)
+	return Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps, o.Split)
 }
 
 // watch is what Show asks for.
