@@ -11,7 +11,6 @@ type Model struct {
 	m     *mm.Machine
 	c     mm.Current
 	procs []bool // alive
-	vmas  []mm.VMAInfo
 	check bool
 }
 
@@ -46,14 +45,13 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 func (x *Model) Close() error { return nil }
 
 // Do implements Executor.
-func (x *Model) Do(a *action) (Seen, error) {
-	var s Seen
+func (x *Model) Do(a *action, s *Seen) error {
 	if a.drop {
 		x.machine(a)
 	} else if a.op().Kind == mm.OpTouch {
-		x.touch(a, &s)
-	} else if err := x.call(a, &s); err != nil {
-		return s, err
+		x.touch(a, s)
+	} else if err := x.call(a, s); err != nil {
+		return err
 	}
 	switch a.op().Kind {
 	case mm.OpFork:
@@ -63,18 +61,16 @@ func (x *Model) Do(a *action) (Seen, error) {
 	}
 	if x.check {
 		if err := x.m.Check(); err != nil {
-			return s, fmt.Errorf("the model contradicts itself: %w", err)
+			return fmt.Errorf("the model contradicts itself: %w", err)
 		}
 	}
 	for i, alive := range x.procs {
-		var p ProcSeen
-		if alive {
-			p = x.proc(spaceOf(i))
+		if p := s.process(); alive {
+			x.proc(spaceOf(i), p)
 		}
-		s.Procs = append(s.Procs, p)
 	}
-	s.Counters = x.counters()
-	return s, nil
+	s.Counters = x.counters(s.Counters)
+	return nil
 }
 
 // machine does what no system call of the process does.
@@ -115,10 +111,9 @@ func (x *Model) touch(a *action, s *Seen) {
 	}
 }
 
-func (x *Model) proc(sp mm.Space) (p ProcSeen) {
-	x.vmas = x.m.VMAs(sp, x.vmas[:0])
-	for _, v := range x.vmas {
-		p.VMAs = append(p.VMAs, v)
+func (x *Model) proc(sp mm.Space, p *ProcSeen) {
+	p.VMAs = x.m.VMAs(sp, p.VMAs)
+	for _, v := range p.VMAs {
 		for at := v.Start; at < v.End; at += pageSize {
 			in := x.m.PageInfo(sp, at)
 			if in.Present || in.Guard {
@@ -129,11 +124,9 @@ func (x *Model) proc(sp mm.Space) (p ProcSeen) {
 			}
 		}
 	}
-	return p
 }
 
-func (x *Model) counters() []int64 {
-	var all []int64
+func (x *Model) counters(all []int64) []int64 {
 	c := &x.m.Counters
 	for _, n := range vmCounters {
 		all = append(all, int64(c.Get(n)))

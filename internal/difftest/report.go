@@ -26,6 +26,9 @@ type Options struct {
 
 	MaxMismatches int // stop after so many, 0: never
 	OnMismatch    func(*Mismatch)
+	OnProgress    func(*Report)                  // called after every program
+	Note          func(string)                   // told what the user should know
+	Save          func(*Program, *Answers) error // given the kernel's answers
 }
 
 // Mismatch is a program on whose outcome the two sides disagree.
@@ -37,17 +40,37 @@ type Mismatch struct {
 
 // Report is what came of a Check.
 type Report struct {
-	Kernel     string     `json:"kernel"`
-	Seed       uint64     `json:"seed"`
-	Programs   int        `json:"programs"`
-	Rerun      int        `json:"rerun"` // differed once and not again: others moved a counter
-	Steps      int        `json:"steps"`
-	Pages      int        `json:"pages_compared"`
-	Counters   int        `json:"counters_compared"`
-	Mismatches []Mismatch `json:"mismatches"`
-	Seconds    float64    `json:"seconds"`
-	Held       float64    `json:"seconds_holding_settings"` // the rest was waiting for others
-	Stats      Stats      `json:"generated"`
+	Kernel     string         `json:"kernel"`
+	Seed       uint64         `json:"seed"`
+	Programs   int            `json:"programs"`
+	Rerun      int            `json:"rerun"`         // differed once and not again: others moved a counter
+	Because    map[string]int `json:"rerun_because"` // what differed then
+	Steps      int            `json:"steps"`
+	Pages      int            `json:"pages_compared"`
+	Counters   int            `json:"counters_compared"`
+	Mismatches []Mismatch     `json:"mismatches"`
+	Seconds    float64        `json:"seconds"`
+	Held       float64        `json:"seconds_holding_settings"` // the rest was waiting for others
+	Stats      Stats          `json:"generated"`
+}
+
+func newReport(o *Options) *Report {
+	r := &Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}, Because: map[string]int{}}
+	r.Stats.init()
+	return r
+}
+
+// again counts a program that agreed when it was run again.
+func (r *Report) again(d *Difference) {
+	r.Rerun++
+	r.Because[d.What]++
+}
+
+func (r *Report) mismatch(o *Options, m *Mismatch) {
+	r.Mismatches = append(r.Mismatches, *m)
+	if o.OnMismatch != nil {
+		o.OnMismatch(m)
+	}
 }
 
 func (r *Report) add(p *Program, out *Outcome) {
@@ -99,33 +122,30 @@ func (s *Stats) add(p *Program, out *Outcome) {
 // that do not hold, and with Paranoid contradictions within the model, which
 // are errors.
 func CheckModel(ctx context.Context, o Options) (*Report, error) {
-	rep := &Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}
-	rep.Stats.init()
+	rep := newReport(&o)
 	begin := time.Now()
-	model := func(p *Program) (Executor, error) { return NewModel(p, o.Rules, o.Paranoid) }
 	for n := 0; ctx.Err() == nil && !o.done(n, begin); n++ {
 		p := o.program(n)
 		watch, err := o.watch(p)
 		if err != nil {
 			return rep, err
 		}
-		out, err := Run(p, model, nil, watch)
+		out, err := Judge(p, o.model, nil, watch)
 		if err != nil {
 			return rep, fmt.Errorf("%w\n%s", err, p)
 		}
 		rep.add(p, &out)
 		if d := out.Difference; d != nil {
-			m := Mismatch{From: p.Name, Program: p.String(), Difference: *d}
-			rep.Mismatches = append(rep.Mismatches, m)
-			if o.OnMismatch != nil {
-				o.OnMismatch(&m)
-			}
+			rep.mismatch(&o, &Mismatch{From: p.Name, Program: p.String(), Difference: *d})
 		}
 	}
 	rep.Seconds = time.Since(begin).Seconds()
 	rep.Held = rep.Seconds
 	return rep, nil
 }
+
+// model starts the model.
+func (o *Options) model(p *Program) (Executor, error) { return NewModel(p, o.Rules, o.Paranoid) }
 
 // done says whether nothing is left to do after n programs.
 func (o *Options) done(n int, begin time.Time) bool {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-// machine does what no system call of the process p does.
-func (r *hostRun) machine(p *hostProc, a *action) error {
+// machine does what no system call of the process does.
+func (r *hostRun) machine(a *action) error {
 	switch a.step.Verb {
 	case VerbKhugepaged:
 		return khugepagedPass()
@@ -24,11 +25,12 @@ func (r *hostRun) machine(p *hostProc, a *action) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(f, "%d,%#x,%#x", p.pid, uint64(a.at), uint64(a.at)+uint64(a.n)*pageSize)
+		_, err = fmt.Fprintf(f, "%d,%#x,%#x", r.procs[a.proc].pid, uint64(a.at), uint64(a.at)+uint64(a.n)*pageSize)
 		return err
 	}
 	// 2 is what has shrinkers: the queue of huge pages to split among them.
-	return os.WriteFile("/proc/sys/vm/drop_caches", []byte("2"), 0)
+	_, err := r.h.drop.Write([]byte("2"))
+	return err
 }
 
 // khugepagedPass makes khugepaged do exactly one pass: writing its sleep ends
@@ -36,8 +38,8 @@ func (r *hostRun) machine(p *hostProc, a *action) error {
 // (wholePass) is a full scan. Where no size lets it run nothing happens.
 func khugepagedPass() error {
 	before := fullScans()
-	if err := writeSetting("khugepaged/scan_sleep_millisecs", stillSleep); err != nil {
-		return err
+	if err := os.WriteFile(thpDir+"/"+sleepFile, []byte(stillSleep), 0); err != nil {
+		return fmt.Errorf("settings: %w", err)
 	}
 	if !khugepagedRuns() {
 		return nil
@@ -52,16 +54,19 @@ func khugepagedPass() error {
 
 // khugepagedRuns says whether the settings let khugepaged run.
 func khugepagedRuns() bool {
-	chosen := func(name string) string {
-		b, _ := os.ReadFile(thpDir + "/" + name)
-		text, _ := chosenWord(string(b))
-		return text
-	}
-	mode := chosen(programSizes().Dir(programSizes().PMD) + "/enabled")
+	mode := chosenWord(programSizes().Dir(programSizes().PMD) + "/enabled")
 	if mode == mm.Inherit.String() {
-		mode = chosen("enabled")
+		mode = chosenWord("enabled")
 	}
 	return mode != mm.Never.String()
+}
+
+// chosenWord is the word in brackets of a setting.
+func chosenWord(name string) string {
+	b, _ := os.ReadFile(thpDir + "/" + name)
+	_, after, _ := strings.Cut(string(b), "[")
+	in, _, _ := strings.Cut(after, "]")
+	return in
 }
 
 // splitFile is debugfs's file that splits the folios of an address range. The
