@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-
-	"github.com/hugelab/hugelab/mm"
 )
 
 // GeneratePolicy makes a policy. Quiet ones change nothing for programs that
@@ -52,16 +50,3 @@ func GeneratePolicy(seed uint64, quiet bool) string {
 }
 
 func pick[T any](x *rand.Rand, from ...T) T { return from[x.IntN(len(from))] }
-
-// machineRules draws the rules of a kernel version, with or without a zero page:
-// what programs that run on the model alone may have.
-func machineRules(x *rand.Rand) mm.Rules {
-	v := pick(x, "4.4", "4.9", "5.4", "5.8", "5.14", "6.1", "6.3", "6.6", "6.8", "6.11", "6.12", "6.14", "6.16", "6.17",
-		"6.18", "6.18")
-	r, err := mm.RulesFor(v)
-	if err != nil {
-		panic(err) // the list above is wrong
-	}
-	r.NoZeroPage = x.IntN(3) == 0
-	return r
-}

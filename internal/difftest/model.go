@@ -12,10 +12,9 @@ type Model struct {
 	c     mm.Current
 	procs []bool // alive
 	check bool
+	tick  mm.Nanos // from one operation to the next, 0: time stands still
+	now   mm.Nanos
 }
-
-// modelMemory is enough that no program runs out of it.
-const modelMemory = 8 << 30
 
 // NewModel makes a machine with one process on it, under the program's policy.
 // With check every step is held to mm.Machine.Check.
@@ -24,13 +23,16 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No pass of khugepaged comes by itself.
-	policy.Khugepaged.ScanSleep = 1 << 60
-	m, err := mm.New(mm.Config{Nodes: []mm.Node{{Mem: modelMemory}}, CPUs: 2, Rules: rules, Policy: policy})
+	machine, err := parseMachine(p.Machine, rules)
 	if err != nil {
 		return nil, err
 	}
-	x := &Model{m: m, procs: []bool{true}, check: check}
+	cfg := machine.config(policy)
+	m, err := mm.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick}
 	ops := []mm.Op{
 		{Kind: mm.OpExec, Space: spaceOf(0)},
 		{Kind: mm.OpMap, Space: spaceOf(0), Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
@@ -48,7 +50,7 @@ func (x *Model) Close() error { return nil }
 func (x *Model) Do(a *action, s *Seen) error {
 	if a.drop {
 		x.machine(a)
-	} else if a.op().Kind == mm.OpTouch {
+	} else if a.op().Kind == mm.OpTouch && x.tick == 0 {
 		x.touch(a, s)
 	} else if err := x.call(a, s); err != nil {
 		return err
@@ -88,6 +90,8 @@ func (x *Model) machine(a *action) {
 func (x *Model) call(a *action, s *Seen) error {
 	var res [2]mm.Result
 	before := x.m.Usage.SoftFaults
+	x.now += x.tick
+	a.ops[0].When = x.now
 	if _, err := x.m.Exec(a.ops[:a.nops], res[:a.nops]); err != nil {
 		return err
 	}

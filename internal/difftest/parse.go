@@ -41,6 +41,14 @@ func (p *Program) line(w []string, line int) error {
 		_, err := policyOf(p.Policy)
 		return err
 	}
+	if w[0] == "machine" {
+		if len(p.Steps) > 0 || p.Machine != "" {
+			return fmt.Errorf("a program has one machine, before its first step")
+		}
+		p.Machine = strings.Join(w[1:], " ")
+		_, err := parseMachine(p.Machine, mm.Rules{})
+		return err
+	}
 	if len(p.Steps) >= maxSteps {
 		return fmt.Errorf("more than %d steps", maxSteps)
 	}

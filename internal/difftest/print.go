@@ -13,6 +13,9 @@ func (p *Program) String() string {
 	if p.Policy != "" {
 		fmt.Fprintln(&b, "policy", p.Policy)
 	}
+	if p.Machine != "" {
+		fmt.Fprintln(&b, "machine", p.Machine)
+	}
 	for i := range p.Steps {
 		fmt.Fprintln(&b, p.Steps[i].String())
 	}

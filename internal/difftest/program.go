@@ -4,9 +4,10 @@ import "github.com/hugelab/hugelab/mm"
 
 // Program is a policy, and what processes then do under it.
 type Program struct {
-	Name   string // where it came from, for messages
-	Policy string // a policy spec applied to NeverPolicy, "" for that itself
-	Steps  []Step
+	Name    string // where it came from, for messages
+	Policy  string // a policy spec applied to NeverPolicy, "" for that itself
+	Machine string // what machine the model alone is, "" for the kernel's
+	Steps   []Step
 }
 
 // Verb is what a step does.

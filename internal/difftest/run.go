@@ -17,8 +17,9 @@ type Outcome struct {
 	Difference *Difference
 
 	Orders [mm.NumOrders]int // pages seen on the model's side, by order
-	Moved  []int64           // the model's counters at the end
+	Moves  []int             // in how many steps each of the model's counters moved
 	Errnos map[mm.Errno]int
+	last   []int64
 }
 
 // Watcher sees what each side showed after a step; sides that do not run are
@@ -118,8 +119,9 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 					d = nil
 				}
 				out.Difference = d
-				out.count(&m)
+				out.compared(&m)
 			}
+			out.saw(&m)
 			if watch != nil {
 				watch(i, &m, h)
 			}
@@ -133,21 +135,33 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 	if out.Difference == nil {
 		out.Difference = counter
 	}
-	out.Moved = append([]int64(nil), m.Counters...)
 	return out, nil
 }
 
-func (o *Outcome) count(s *Seen) {
+func (o *Outcome) compared(s *Seen) {
 	for i := range s.Procs {
 		o.Pages += len(s.Procs[i].Pages)
+	}
+	o.Counters += len(s.Counters)
+}
+
+// saw is what statistics are made of.
+func (o *Outcome) saw(s *Seen) {
+	for i := range s.Procs {
 		for k := range s.Procs[i].Pages {
 			o.Orders[s.Procs[i].Pages[k].Order]++
 		}
 	}
-	o.Counters += len(s.Counters)
 	if o.Errnos == nil {
 		o.Errnos = map[mm.Errno]int{}
+		o.Moves, o.last = make([]int, len(s.Counters)), make([]int64, len(s.Counters))
 	}
+	for i, n := range s.Counters {
+		if n != o.last[i] {
+			o.Moves[i]++
+		}
+	}
+	copy(o.last, s.Counters)
 	o.Errnos[s.Errno]++
 }
 
