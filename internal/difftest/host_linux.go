@@ -69,6 +69,8 @@ type hostRun struct {
 	// Counters are of the whole machine: they are read right before and right
 	// after each step, and what moves them between steps is somebody else.
 	before, after, moved []int64
+
+	others []int64 // what a pass of khugepaged counts for processes that are not the program's
 }
 
 type hostProc struct {
@@ -78,21 +80,30 @@ type hostProc struct {
 }
 
 // Start forks a fresh process for a program.
-func (h *Host) Start() (*hostRun, error) {
+func (h *Host) Start(p *Program) (*hostRun, error) {
 	n := len(CounterNames())
 	r := &hostRun{h: h, before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
-	p, _, err := h.puppets.first().fork()
-	if err != nil {
+	if err := r.bystanders(p); err != nil {
 		return nil, err
 	}
+	return r, r.begin()
+}
+
+// begin forks the program's first process.
+func (r *hostRun) begin() error {
+	h := r.h
+	p, _, err := h.puppets.first().fork()
+	if err != nil {
+		return err
+	}
 	if err := r.add(p); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.lay(p); err != nil {
 		r.Close()
-		return nil, err
+		return err
 	}
-	return r, nil
+	return nil
 }
 
 func (r *hostRun) add(p *puppet) error {
@@ -166,6 +177,9 @@ func (r *hostRun) Do(a *action, s *Seen) error {
 	}
 	for i := range r.moved {
 		r.moved[i] += r.after[i] - r.before[i]
+		if a.step.Verb == VerbKhugepaged && r.others != nil {
+			r.moved[i] -= r.others[i]
+		}
 	}
 	s.Counters = append(s.Counters, r.moved...)
 	return r.look(s)

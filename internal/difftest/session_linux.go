@@ -160,7 +160,7 @@ func (s *session) batch(set *kernel.Session) error {
 func (s *session) record(p *Program) (*job, error) {
 	j := s.judge.job(p)
 	var err error
-	j.answers, err = Record(p, func(*Program) (Executor, error) { return s.h.Start() }, j.answers)
+	j.answers, err = Record(p, func(p *Program) (Executor, error) { return s.h.Start(p) }, j.answers)
 	return j, err
 }
 
@@ -233,7 +233,7 @@ func (s *session) small(p *Program, d *Difference) *Mismatch {
 // time, and a counter's when it is the same every time. Others on the machine
 // move counters, and now and then pages. The answers kept are the last ones.
 func (s *session) believed(j *job, d *Difference) *Difference {
-	side := func(*Program) (Executor, error) { return s.h.Start() }
+	side := func(p *Program) (Executor, error) { return s.h.Start(p) }
 	for range tries {
 		var err error
 		if j.answers, err = Record(j.p, side, j.answers); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -50,6 +51,44 @@ func khugepagedPass() error {
 		}
 	}
 	return nil
+}
+
+// bystanders measures what a pass counts for processes elsewhere on the machine
+// that asked for huge pages: pages that it looks at and leaves are counted anew
+// every time. A pass that does more has changed them, and is done again.
+func (r *hostRun) bystanders(p *Program) error {
+	if !p.has(VerbKhugepaged) || !khugepagedRuns() {
+		return nil
+	}
+	r.others = make([]int64, len(r.before))
+	for range 4 {
+		if err := r.h.counts.read(r.before); err != nil {
+			return err
+		}
+		if err := khugepagedPass(); err != nil {
+			return err
+		}
+		if err := r.h.counts.read(r.after); err != nil {
+			return err
+		}
+		quiet := true
+		for i := range r.others {
+			r.others[i] = r.after[i] - r.before[i]
+			quiet = quiet && (r.others[i] == 0 || i < len(vmCounters) && scanExceeds(vmCounters[i]))
+		}
+		if quiet {
+			return nil
+		}
+	}
+	clear(r.others)
+	return nil
+}
+
+func scanExceeds(c mm.Counter) bool { return c >= mm.THPScanExceedNonePTE && c <= mm.THPScanExceedSharePTE }
+
+// has says whether the program has a step of that verb.
+func (p *Program) has(v Verb) bool {
+	return slices.ContainsFunc(p.Steps, func(s Step) bool { return s.Verb == v })
 }
 
 // khugepagedRuns says whether the settings let khugepaged run.
