@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hugelab/hugelab/internal/calibrate"
+	"github.com/hugelab/hugelab/internal/difftest"
 	"github.com/hugelab/hugelab/internal/report"
 )
 
@@ -22,6 +23,7 @@ func schemas() []schema {
 		{"predict", report.PredictSchema()},
 		{"calibrate", report.Schema("hugelab calibrate --json", calibrate.Result{})},
 		{"doctor", doctorSchema},
+		{"difftest", report.Schema("hugelab difftest --json", difftest.Report{})},
 	}
 }
 
