@@ -110,7 +110,7 @@ var genSteps = []struct {
 	{5, (*generator).in},
 	{2, (*generator).exit},
 	{1, func(g *generator) { g.add(Step{Verb: VerbDropCaches}) }},
-	{2, func(g *generator) { g.add(Step{Verb: VerbKhugepaged}) }},
+	{2, (*generator).scan},
 	{1, (*generator).splits},
 	{1, (*generator).grow},
 }
@@ -195,6 +195,23 @@ func (g *generator) splits() {
 		}
 	}
 	g.add(s)
+}
+
+// scan lets khugepaged pass, often over a region that has something for it.
+func (g *generator) scan() {
+	if r := pick(g.x, g.regions...); !g.chance(3) {
+		whole := Area{Region: r.name, Whole: true}
+		g.add(Step{Verb: VerbAdvise, Area: whole, Advice: mm.AdviseHugePage})
+		if r.size <= large && g.chance(2) {
+			g.add(Step{Verb: VerbTouch, Area: whole, Access: mm.Write, Step: int64(pick[mm.Bytes](g.x, 0, 2, 9) * pageSize)})
+		}
+		if g.chance(3) {
+			from := g.within(r.size)
+			g.add(Step{Verb: VerbAdvise, Area: Area{Region: r.name, From: from, To: from + g.pages(300)},
+				Advice: mm.AdviseGuardInstall})
+		}
+	}
+	g.add(Step{Verb: VerbKhugepaged})
 }
 
 // grow makes a stack, or touches below the one that is there.

@@ -146,7 +146,10 @@ func (o *Options) program(n int) *Program {
 		return o.Files[n]
 	}
 	group := uint64(n / perPolicy)
-	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps, o.Split)
+	if o.Vary {
+		group = uint64(n / 3) // no settings to change
+	}
+	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3 && !o.Vary), o.Steps, o.Split)
 	if o.Vary {
 		p.Machine = generateMachine(o.Seed, uint64(n))
 	}
