@@ -109,7 +109,8 @@ var genSteps = []struct {
 	{5, (*generator).fork},
 	{5, (*generator).in},
 	{2, (*generator).exit},
-	{1, func(g *generator) { g.add(Step{Verb: VerbDropCaches}) }},
+	{2, (*generator).shrink},
+	{1, (*generator).lonely},
 	{2, (*generator).scan},
 	{1, (*generator).splits},
 	{1, (*generator).grow},
@@ -197,23 +198,6 @@ func (g *generator) splits() {
 	g.add(s)
 }
 
-// scan lets khugepaged pass, often over a region that has something for it.
-func (g *generator) scan() {
-	if r := pick(g.x, g.regions...); !g.chance(3) {
-		whole := Area{Region: r.name, Whole: true}
-		g.add(Step{Verb: VerbAdvise, Area: whole, Advice: mm.AdviseHugePage})
-		if r.size <= large && g.chance(2) {
-			g.add(Step{Verb: VerbTouch, Area: whole, Access: mm.Write, Step: int64(pick[mm.Bytes](g.x, 0, 2, 9) * pageSize)})
-		}
-		if g.chance(3) {
-			from := g.within(r.size)
-			g.add(Step{Verb: VerbAdvise, Area: Area{Region: r.name, From: from, To: from + g.pages(300)},
-				Advice: mm.AdviseGuardInstall})
-		}
-	}
-	g.add(Step{Verb: VerbKhugepaged})
-}
-
 // grow makes a stack, or touches below the one that is there.
 func (g *generator) grow() {
 	if !g.stack {
@@ -258,6 +242,12 @@ func (g *generator) mapping() {
 		}
 		if g.chance(6) {
 			s.Flags |= mm.MapFixed // refuse to replace
+		}
+	}
+	if g.chance(5) && s.Flags == 0 { // the kernel chooses, perhaps with a hint
+		s.Free = true
+		if g.chance(2) {
+			s.Place = Place{}
 		}
 	}
 	switch g.x.IntN(12) {
@@ -345,6 +335,12 @@ func (g *generator) remap() {
 		return
 	}
 	s.Name = g.name()
+	if g.chance(4) {
+		s.Free = true
+		g.regions = append(g.regions, genRegion{s.Name, max(size, s.Size)})
+		g.add(s)
+		return
+	}
 	s.Place.At = g.offset()
 	if g.chance(3) { // at the same place in 2 MB
 		s.Place.At = s.Area.From % pmdSize

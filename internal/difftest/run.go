@@ -101,17 +101,22 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 	var m Seen
 	var h *Seen
 	var counter *Difference
+	var f floats
 	for i := range actions {
+		var room action
 		a := &actions[i]
 		if answers != nil && i >= len(answers.Steps) {
 			return out, answers.Err
 		}
 		if a.step.Verb == VerbExpect || a.step.Verb == VerbResult {
-			out.Difference = expect(a, &m, h)
+			out.Difference = expect(f.here(a, &room), &m, h)
 		} else if !a.none {
 			m.reset()
 			if err = x.Do(a, &m); err != nil {
 				return out, fmt.Errorf("%s: step %d: %s: model: %w", p.Name, i+1, a.step, err)
+			}
+			if m.Addr != 0 {
+				f.landed(a, m.Addr)
 			}
 			if answers != nil {
 				h = &answers.Steps[i]

@@ -20,6 +20,7 @@ type Seen struct {
 	Errno    mm.Errno // of the step's call
 	Faults   uint64   // that the step completed, hardware and soft ones
 	Refused  uint64   // touches that were refused
+	Addr     mm.VA    // where a map or a remap landed, 0 if it was refused
 	Procs    []ProcSeen
 	Counters []int64 // by CounterNames, since the program began
 }
