@@ -232,7 +232,14 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 				how = 2
 			}
 		}
-		return p.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
+		who := p.puppet
+		if op.Thread != 0 {
+			var err error
+			if who, err = p.other(); err != nil {
+				return reply{}, err
+			}
+		}
+		return who.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
 	case mm.OpMap:
 		if op.Flags&(mm.MapFixed|mm.MapHint) == 0 {
 			at = 0
