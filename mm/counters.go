@@ -29,13 +29,16 @@ const (
 	CompactSuccess
 	CompactFail
 	AllocStall
-	NrAnonPages          // gauge: anonymous pages mapped, each once
-	NrAnonTHPs           // gauge: PMD-mapped THPs
-	NrPageTablePages     // gauge
-	NrMlock              // gauge
-	PagesCollapsed       // khugepaged/pages_collapsed
-	FullScans            // khugepaged/full_scans
-	NumCounters      int = iota
+	NrAnonPages      // gauge: anonymous pages mapped, each once
+	NrAnonTHPs       // gauge: PMD-mapped THPs
+	NrPageTablePages // gauge
+	NrMlock          // gauge
+	NrHugetlb        // gauge: base pages of hugetlb pages in use
+	HtlbBuddyAllocSuccess
+	HtlbBuddyAllocFail
+	PagesCollapsed     // khugepaged/pages_collapsed
+	FullScans          // khugepaged/full_scans
+	NumCounters    int = iota
 )
 
 var counterNames = [NumCounters]string{
@@ -51,7 +54,9 @@ var counterNames = [NumCounters]string{
 	CompactSuccess: "compact_success", CompactFail: "compact_fail", AllocStall: "allocstall",
 	NrAnonPages: "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
 	NrPageTablePages: "nr_page_table_pages", NrMlock: "nr_mlock",
-	PagesCollapsed: "pages_collapsed", FullScans: "full_scans",
+	NrHugetlb: "nr_hugetlb", HtlbBuddyAllocSuccess: "htlb_buddy_alloc_success",
+	HtlbBuddyAllocFail: "htlb_buddy_alloc_fail",
+	PagesCollapsed:     "pages_collapsed", FullScans: "full_scans",
 }
 
 // String is the kernel's name of the counter.

@@ -32,6 +32,7 @@ type Machine struct {
 	alloc *buddy.Allocator
 	pages pageState // owned by the page side
 	khuge khugeState
+	huge  hugeState
 	anons anonState // owned by the VMA side
 	exec  execState // owned by the VMA side
 }
@@ -76,6 +77,7 @@ type space struct {
 	regions          regionMap // owned by the VMA side: Region -> base address
 
 	rssAnon Pages // mapped anonymous pages (zero pages excluded)
+	hugetlb Pages // mapped hugetlb pages
 	faults  uint64
 }
 
@@ -116,8 +118,9 @@ type vma struct {
 	node       uint32   // mempolicy identity, 0 for the default
 	anon       *anonVMA // nil until the first anonymous fault
 	sp         *space
-	region     Region // the region that made it, for reports by mapping
-	seq        uint32 // raised by every writer; speculation and Commit compare it
+	huge       *hugeVMA // of a hugetlb mapping whose pages come from a pool, nil of others
+	region     Region   // the region that made it, for reports by mapping
+	seq        uint32   // raised by every writer; speculation and Commit compare it
 
 	place *itree.Node[*vma] // its place in sp.vmas
 	chain []*anonLink       // every anonVMA whose pages it may map (anon_vma_chain)
