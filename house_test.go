@@ -29,8 +29,8 @@ var floors = map[string]int{
 	"internal/workload": 9,
 	"internal/difftest": 10, "internal/predict": 10,
 	"internal/report": 11,
-	"internal/lab":    12,
-	"cmd/hugelab":     13,
+	"internal/lab":    12, "internal/repro": 12,
+	"cmd/hugelab": 13,
 }
 
 // TestImportsPointDown holds every import to the house.

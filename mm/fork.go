@@ -38,7 +38,7 @@ func (m *Machine) forkVMA(c *Current, child *space, v *vma) {
 	}
 	m.forkHuge(&n, v)
 	m.addVMA(c, &n)
-	v.seq++
+	v.changed()
 	if v.anon != nil && v.flags&vmWipeFork == 0 {
 		m.copyRange(c, &n, v)
 	}

@@ -14,7 +14,7 @@ func (m *Machine) beginHuge(c *Current, f *Fault) Outcome {
 			return Hit
 		}
 		m.countFault(c, f, v)
-		f.old = *p
+		f.old, f.pmd = *p, m.pmdTable(f.sp, f.Addr)
 		return m.beginHugeWrite(c, f)
 	}
 	m.countFault(c, f, v)
@@ -24,6 +24,7 @@ func (m *Machine) beginHuge(c *Current, f *Fault) Outcome {
 		}
 	}
 	f.old = 0
+	f.pmd = m.pmdTable(f.sp, f.Addr) // whose lock Commit takes
 	return m.beginHugeNone(c, f)
 }
 
