@@ -30,6 +30,8 @@ type difftestFlags struct {
 	model    bool
 	kernel   string
 	keep     string
+	stats    bool
+	vary     bool
 }
 
 func newDifftest() *cobra.Command {
@@ -62,6 +64,8 @@ Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
 	fl.BoolVar(&f.model, "model", false, "run the model alone")
 	fl.StringVar(&f.kernel, "kernel", "", "with --model, by the rules of this Linux `VERSION` (default: this host's)")
 	fl.StringVar(&f.keep, "keep", "", "save programs that show differences in `DIR`")
+	fl.BoolVar(&f.stats, "stats", false, "show how often everything that programs may have occurred")
+	fl.BoolVar(&f.vary, "vary", false, "with --model, give every program a kernel version and a machine of its own")
 	return cmd
 }
 
@@ -115,6 +119,8 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 		return o, usagef("difftest: --steps %d: want 1 to 1000", f.steps)
 	case f.time < 0:
 		return o, usagef("difftest: --time %v: want a duration above zero", f.time)
+	case f.vary && !f.model:
+		return o, usagef("difftest: --vary: the kernel side is this host: give --model too")
 	case f.kernel != "" && !f.model:
 		return o, usagef("difftest: --kernel: the kernel side is this host's: give --model too")
 	}
@@ -132,6 +138,7 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 		}
 		o.Files = append(o.Files, p)
 	}
+	o.Vary, o.Split = f.vary, f.vary || !f.model && difftest.CanSplit() == nil
 	o.Rules, o.Kernel, err = f.rules()
 	return o, err
 }
@@ -202,22 +209,13 @@ func (f *difftestFlags) write(w io.Writer, rep *difftest.Report) error {
 	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work): "+
 		"%d steps, %d pages and %d counters compared, %d programs run again, %d differences\n", rep.Programs, rep.Seed, rep.Kernel, rep.Seconds, rep.Held, rep.Steps, rep.Pages,
 		rep.Counters, rep.Rerun, len(rep.Mismatches))
-	for _, t := range []struct {
-		title string
-		of    map[string]int
-	}{
-		{"steps", rep.Stats.Verbs}, {"advice", rep.Stats.Advice}, {"pages seen, by size", rep.Stats.Orders},
-		{"results of calls", rep.Stats.Errnos},
-	} {
-		fmt.Fprintf(w, "%s:", t.title)
-		for _, k := range slices.Sorted(maps.Keys(t.of)) {
-			fmt.Fprintf(w, " %s %d", k, t.of[k])
+	if f.stats {
+		for _, t := range rep.Stats.Tables() {
+			fmt.Fprintf(w, "\n%s\n", t.Title)
+			for _, k := range slices.Sorted(maps.Keys(t.Of)) {
+				fmt.Fprintf(w, "  %-48s %d\n", k, t.Of[k])
+			}
 		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintf(w, "counters moved:\n")
-	for _, k := range slices.Sorted(maps.Keys(rep.Stats.Counters)) {
-		fmt.Fprintf(w, "  %-48s %d\n", k, rep.Stats.Counters[k])
 	}
 	return nil
 }
