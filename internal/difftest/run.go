@@ -48,13 +48,7 @@ func Record(p *Program, side Starter, into *Answers) (*Answers, error) {
 	}
 	into.Steps, into.Err = into.Steps[:0], nil
 	for i := range actions {
-		if len(into.Steps) < cap(into.Steps) {
-			into.Steps = into.Steps[:i+1]
-		} else {
-			into.Steps = append(into.Steps, Seen{})
-		}
-		s := &into.Steps[i]
-		s.reset()
+		s := into.step(i)
 		if actions[i].none {
 			continue
 		}
@@ -65,6 +59,17 @@ func Record(p *Program, side Starter, into *Answers) (*Answers, error) {
 		}
 	}
 	return into, x.Close()
+}
+
+// step is the i-th step, the first that there is not yet, empty.
+func (a *Answers) step(i int) *Seen {
+	if i < cap(a.Steps) {
+		a.Steps = a.Steps[:i+1]
+	} else {
+		a.Steps = append(a.Steps, Seen{})
+	}
+	a.Steps[i].reset()
+	return &a.Steps[i]
 }
 
 // Run does a program on the model and, where host is not nil, on the host

@@ -84,7 +84,9 @@ func (r *hostRun) bystanders(p *Program) error {
 	return nil
 }
 
-func scanExceeds(c mm.Counter) bool { return c >= mm.THPScanExceedNonePTE && c <= mm.THPScanExceedSharePTE }
+func scanExceeds(c mm.Counter) bool {
+	return c >= mm.THPScanExceedNonePTE && c <= mm.THPScanExceedSharePTE
+}
 
 // has says whether the program has a step of that verb.
 func (p *Program) has(v Verb) bool {
