@@ -73,6 +73,17 @@ type Cache struct {
 	lead uint // a set's bits above this one say whether it leads
 }
 
+// Clear forgets all lines.
+func (c *Cache) Clear() {
+	clear(c.data)
+	for i := 0; i < len(c.data); i += c.size {
+		c.data[i] = firstOrder
+		if c.policy != LRU {
+			c.data[i] = c.ones() * 3
+		}
+	}
+}
+
 const (
 	maxAged    = 32                 // ways whose ages fit a word
 	firstOrder = 0xfedcba9876543210 // way n at place n
@@ -103,12 +114,7 @@ func NewCache(g Geometry) (*Cache, error) {
 	c.first = 1 + c.words
 	c.size = c.first + c.ways
 	c.data = make([]uint64, sets*g.Slices*c.size)
-	for i := 0; i < len(c.data); i += c.size {
-		c.data[i] = firstOrder
-		if g.Policy != LRU {
-			c.data[i] = c.ones() * 3
-		}
-	}
+	c.Clear()
 	// Of 2048 sets those of 512-575 and 768-831 lead: one in 32 each. A slice of
 	// fewer sets has its leaders in the same places.
 	c.lead = uint(max(bits.Len(uint(sets))-6, 0))
