@@ -80,6 +80,11 @@ func (s *Sim) back(th *thread) {
 
 // specCommit is a speculative fault's second half.
 func (s *Sim) specCommit(th *thread) {
+	if s.worst {
+		s.m.AbortSpeculation(&th.cur, &th.fault, mm.SPFVMAChanged)
+		s.back(th)
+		return
+	}
 	out := s.m.CommitSpeculative(&th.cur, &th.fault)
 	if out == mm.Retry {
 		s.back(th)

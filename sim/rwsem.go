@@ -26,6 +26,7 @@ type rwsem struct {
 	writer  int32 // thread, -1: none
 	// readerOwned: a reader was the last to run with it, so writers do not spin.
 	readerOwned bool
+	since       mm.Nanos // the writer has it
 	queue       []waiter
 	spinners    fifo
 }
@@ -83,7 +84,7 @@ func (s *Sim) downWrite(l *rwsem, th *thread, then state) bool {
 }
 
 // own makes a running writer the owner.
-func (s *Sim) own(l *rwsem, th *thread) { l.writer, l.readerOwned = th.id, false }
+func (s *Sim) own(l *rwsem, th *thread) { l.writer, l.readerOwned, l.since = th.id, false, s.now }
 
 // ownByReaders notes that a reader runs with l: no writer spins on that.
 func (s *Sim) ownByReaders(l *rwsem) {
@@ -170,6 +171,7 @@ func (s *Sim) wakeHead(l *rwsem, by *thread) (cost mm.Nanos) {
 func (s *Sim) up(l *rwsem, th *thread) mm.Nanos {
 	if l.writer == th.id {
 		l.writer = -1
+		s.stats.WriteHeld += s.now - l.since
 	} else {
 		l.readers--
 	}

@@ -11,6 +11,10 @@ import (
 type Config struct {
 	CPUs int    // processors; 0: as many as the machine has. At most 1,024
 	Seed uint64 // of the small variation of every duration
+
+	// Worst ends every speculation at its last check, as if a writer had come
+	// in time: what speculation costs where it never pays.
+	Worst bool
 }
 
 // MaxCPUs is the most processors that a simulated machine may have.
@@ -33,6 +37,7 @@ type Stats struct {
 	IPIs        uint64
 	User        mm.Nanos // processor time of all threads, waiting for lines and spinning not counted
 	Kernel      mm.Nanos
+	WriteHeld   mm.Nanos // mmap_locks were held for writing; several at once count several times
 }
 
 // Sim is a machine under simulation. One goroutine owns it, and its mm.Machine.
@@ -41,6 +46,7 @@ type Sim struct {
 	rules mm.Rules
 	cost  costs
 	rand  uint64
+	worst bool
 
 	cores, sockets int
 	now            mm.Nanos
@@ -70,7 +76,7 @@ type space struct {
 // New simulates the machine hm with the memory m. The spaces of m, and what
 // they map at the start, are made with m.Exec before.
 func New(hm *hw.Machine, m *mm.Machine, cfg Config) (*Sim, error) {
-	s := &Sim{m: m, rules: m.Rules(), rand: cfg.Seed*0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d}
+	s := &Sim{m: m, rules: m.Rules(), worst: cfg.Worst, rand: cfg.Seed*0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d}
 	s.sockets, s.cores = max(hm.Int("cpu.sockets"), 1), max(hm.Int("cpu.cores"), 1)
 	n := cfg.CPUs
 	if n == 0 {
