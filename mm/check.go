@@ -223,7 +223,7 @@ func (ck *checker) frame(pfn PFN, fr *frame) error {
 		if !ck.tables[pfn] {
 			return fmt.Errorf("a table that no space has")
 		}
-	case fr.flags&frameHugeZero != 0:
+	case fr.flags&(frameHugeZero|framePoison) != 0:
 		ck.owned++
 	case fr.order == 0:
 		return ck.small(pfn, fr)
