@@ -37,7 +37,7 @@ func (m *Machine) forkVMA(c *Current, child *space, v *vma) {
 		m.anonFork(&n, v)
 	}
 	m.addVMA(c, &n)
-	v.seq++
+	v.changed()
 	if v.anon != nil && v.flags&vmWipeFork == 0 {
 		m.copyRange(c, &n, v)
 	}

@@ -57,6 +57,9 @@ type Rules struct {
 	// itself does it for address spaces whose pages must not be shared.
 	// Linux: include/linux/mm.h:mm_forbids_zeropage (v6.18).
 	NoZeroPage bool
+
+	// Speculative is set by whoever asks for it: no release has it.
+	Speculative SpecRule
 }
 
 // AlignRule is how mmap aligns large anonymous maps to the PMD's size.

@@ -119,7 +119,7 @@ func (m *Machine) newSpace(id Space) *space {
 	for int(id) >= len(m.spaces) {
 		m.spaces = append(m.spaces, nil)
 	}
-	sp := &space{id: id, mmapBase: defaultMmapBase}
+	sp := &space{id: id, mmapBase: defaultMmapBase, mark: 1}
 	m.spaces[id] = sp
 	return sp
 }

@@ -28,6 +28,8 @@ type Machine struct {
 
 	Counters Counters // everything counted since New
 	Usage    Usage
+	Paths    [NumPathEvents]uint64 // faults without mmap_lock, by how they ended
+	vmasMade uint32
 
 	alloc *buddy.Allocator
 	pages pageState // owned by the page side
@@ -77,6 +79,7 @@ type space struct {
 
 	rssAnon Pages // mapped anonymous pages (zero pages excluded)
 	faults  uint64
+	mark    uint32 // VMAs with this mark are being changed (paths.go)
 }
 
 // vmFlags are a VMA's flags (VM_*).
@@ -118,6 +121,9 @@ type vma struct {
 	sp         *space
 	region     Region // the region that made it, for reports by mapping
 	seq        uint32 // raised by every writer; speculation and Commit compare it
+	mark       uint32 // the space's mark when a writer changed it last (paths.go)
+	holders    uint32 // faults that hold its lock
+	serial     uint32 // its number among all ever made
 
 	place *itree.Node[*vma] // its place in sp.vmas
 	chain []*anonLink       // every anonVMA whose pages it may map (anon_vma_chain)
