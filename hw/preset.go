@@ -160,11 +160,11 @@ func callCosts(n *[mm.NumPrims]float64) {
 func migrateCosts(n *[mm.NumPrims]float64) {
 	n[mm.PrimMigrateCall] = 700
 	n[mm.PrimLRUDrain] = 25_000 // work queued on every processor, and the wait for it
-	n[mm.PrimIsolate] = 250     // lookup of the page, its reference, the LRU lock
-	n[mm.PrimMigrateOut] = 250  // reverse-map walk, entry, counts
-	n[mm.PrimMigrateOutPMD] = 400
+	n[mm.PrimIsolate] = 500     // the caller's arrays, lookup of the page, its reference, the LRU lock
+	n[mm.PrimMigrateOut] = 650  // page and rmap locks, reverse-map walk, entry, counts
+	n[mm.PrimMigrateOutPMD] = 900
 	n[mm.PrimCopyMigrate] = 280 // as copy_cow
-	n[mm.PrimMigrateMove] = 500 // page lock, state, memory cgroup, LRU list
-	n[mm.PrimMigrateIn] = 200
-	n[mm.PrimMigrateInPMD] = 300
+	n[mm.PrimMigrateMove] = 400 // state, memory cgroup, LRU list
+	n[mm.PrimMigrateIn] = 450   // reverse-map walk, entry, counts
+	n[mm.PrimMigrateInPMD] = 650
 }

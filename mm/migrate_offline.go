@@ -95,3 +95,23 @@ func (m *Machine) SoftOffline(c *Current, pfn PFN) Errno {
 	}
 	return OK
 }
+
+// SplitHugePages splits every large folio mapped in [from, from+n), as writing
+// a range to the split_huge_pages file of debugfs does. It returns how many it
+// split. Linux: mm/huge_memory.c:split_huge_pages_pid (v6.18).
+func (m *Machine) SplitHugePages(c *Current, s Space, from VA, n Pages) (split uint64) {
+	sp := m.spaceOf(s)
+	if sp == nil {
+		return 0
+	}
+	for a, end := from, from+m.bytes(n); a < end; a += m.pageSize() {
+		pfn, _, e := m.leafAt(sp, a)
+		if e != OK {
+			continue
+		}
+		if fr := m.pages.frame(pfn); fr.order != 0 && m.splitFolio(c, fr.ref) {
+			split++
+		}
+	}
+	return split
+}
