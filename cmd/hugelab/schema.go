@@ -20,6 +20,7 @@ type schema struct {
 func schemas() []schema {
 	return []schema{
 		{"predict", report.PredictSchema()},
+		{"suite", report.SuiteSchema()},
 		{"calibrate", report.Schema("hugelab calibrate --json", calibrate.Result{})},
 		{"doctor", doctorSchema},
 	}
