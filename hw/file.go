@@ -11,8 +11,8 @@ import (
 )
 
 // fileVersion is the version of the profile file that Save writes and Load
-// takes.
-const fileVersion = 1
+// takes. Version 1 had no clear_block.
+const fileVersion = 2
 
 // file is a profile as YAML: costs by the primitives' names.
 type file struct {

@@ -61,6 +61,9 @@ func (r *reading) since(a *reading) sample {
 
 // time executes a step between two readings.
 func (w *world) time(s *step, sampled bool) (sample, error) {
+	if !s.hot {
+		w.emptyCaches()
+	}
 	var a, b reading
 	a.usage() // so that no page of the readings themselves is new
 	b.usage()
@@ -116,7 +119,7 @@ func (w *world) singly(s *step) int64 {
 func (w *world) emptyStep() int64 {
 	var all []int64
 	for range 101 {
-		x, _ := w.time(&step{}, false)
+		x, _ := w.time(&step{hot: true}, false)
 		all = append(all, x.CPU)
 	}
 	slices.Sort(all)
@@ -144,7 +147,7 @@ func (w *world) warmUp(l *workload, rep int) (float64, error) {
 	if err := w.exec(ops); err != nil {
 		return 0, err
 	}
-	x, err := w.time(&step{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, l.warm, 0)}}, false)
+	x, err := w.time(&step{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, l.warm, 0)}, hot: true}, false)
 	if err != nil {
 		return 0, err
 	}

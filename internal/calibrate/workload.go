@@ -19,6 +19,8 @@ type step struct {
 	// single times each touch by itself; what counts is their median. cold
 	// has the program use as much memory as its caches hold before each.
 	single, cold bool
+
+	hot bool // the caches are not emptied before
 }
 
 // Spaces of a workload: its own, and those of the processes it makes.
@@ -60,7 +62,7 @@ type maker struct {
 }
 
 func newMaker(s mm.Sizes) maker {
-	return maker{Sizes: s, n: 4 * s.PMD.Pages(), huge: blocks * s.PMD.Pages()}
+	return maker{Sizes: s, n: 2 * s.PMD.Pages(), huge: blocks * s.PMD.Pages()}
 }
 
 func (k *maker) mapping(r mm.Region, n mm.Pages) mm.Op {
@@ -152,8 +154,8 @@ func (k *maker) singles() workload {
 	cold.Page = uint64(n)
 	return workload{name: "single faults", warm: 2 * n, steps: []step{
 		k.small(regionA, 2*n),
-		{name: hotFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n, single: true},
-		{name: coldFault, ops: []mm.Op{cold}, per: n, single: true, cold: true},
+		{name: hotFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n, single: true, hot: true},
+		{name: coldFault, ops: []mm.Op{cold}, per: n, single: true, cold: true, hot: true},
 		{ops: []mm.Op{unmap(regionA, 2*n)}},
 	}}
 }
@@ -266,14 +268,14 @@ func (k *maker) calls() workload {
 	lock, unlock := op(mm.OpLock, regionA, 0, 1, 0), op(mm.OpUnlock, regionA, 0, 1, 0)
 	grow.Aux, shrink.Aux = uint64(regionA), uint64(regionA)
 	return workload{name: "calls", steps: []step{
-		{name: "mmap, munmap", ops: repeat(rounds, k.mapping(regionA, n), unmap(regionA, n)), per: rounds},
+		{name: "mmap, munmap", ops: repeat(rounds, k.mapping(regionA, n), unmap(regionA, n)), per: rounds, hot: true},
 		{ops: []mm.Op{k.mapping(regionA, n)}},
-		{name: "mprotect, nothing mapped", ops: repeat(rounds/2, r, w), per: rounds},
-		{name: "mprotect, split and merge", ops: repeat(rounds/2, mr, mw), per: rounds},
-		{name: "madvise, nothing mapped", ops: repeat(rounds, advise(regionA, n, mm.AdviseDontNeed)), per: rounds},
-		{name: "mremap, grow and shrink", ops: repeat(rounds/2, grow, shrink), per: rounds},
+		{name: "mprotect, nothing mapped", ops: repeat(rounds/2, r, w), per: rounds, hot: true},
+		{name: "mprotect, split and merge", ops: repeat(rounds/2, mr, mw), per: rounds, hot: true},
+		{name: "madvise, nothing mapped", ops: repeat(rounds, advise(regionA, n, mm.AdviseDontNeed)), per: rounds, hot: true},
+		{name: "mremap, grow and shrink", ops: repeat(rounds/2, grow, shrink), per: rounds, hot: true},
 		{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, 1, 0)}},
-		{name: "mlock, munlock of a page", ops: repeat(rounds/2, lock, unlock), per: rounds},
+		{name: "mlock, munlock of a page", ops: repeat(rounds/2, lock, unlock), per: rounds, hot: true},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -282,7 +284,7 @@ func (k *maker) heap() workload {
 	n := k.n
 	up, down := op(mm.OpBrk, regionHeap, 0, n, 0), op(mm.OpBrk, regionHeap, 0, 0, 0)
 	return workload{name: "heap", steps: []step{
-		{name: "brk up, down", ops: repeat(rounds/2, up, down), per: rounds}}}
+		{name: "brk up, down", ops: repeat(rounds/2, up, down), per: rounds, hot: true}}}
 }
 
 // processes has the program that is run: one page of text that exits at once.
