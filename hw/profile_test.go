@@ -107,7 +107,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"infinite", "version: 1\nnanoseconds:\n  clear_pmd: .inf\n", "is not a number"},
 		{"elapsed", "version: 1\nelapsed:\n  clear_pmd: -1\n", "elapsed: clear_pmd: -1 is not"},
 		{"twice", "version: 1\nnanoseconds:\n  clear_pmd: 1\n  ? clear_pmd\n  : 2\n", "clear_pmd"},
-		{"other version", "version: 9\n", "version 9, want 1"},
+		{"other version", "version: 9\n", "version 9, want 2"},
 		{"unknown field", "version: 1\nnanos: 3\n", "nanos"},
 		{"not YAML", "\t{", "machine profile"},
 		{"too long", strings.Repeat("#", maxProfile+1), "longer than"},

@@ -87,6 +87,7 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 	if err := w.startSampler(); err != nil {
 		h.Sampler = err.Error()
 	}
+	h.Traced = w.startTracer() == nil
 	if err := enc.Encode(h); err != nil {
 		return err
 	}

@@ -79,9 +79,9 @@ func quantile(xs []float64, q float64) float64 {
 }
 
 // How many samples, and how many ticks, must have found a step before its
-// kernel share is believed. A share of one half is then known to 3 and 10 %.
+// kernel share is believed. A share of one half is then known to 8 and 11 %.
 const (
-	leastSamples = 200
+	leastSamples = 40
 	leastTicks   = 20
 )
 
@@ -89,7 +89,10 @@ const (
 // the other processor's work above all, makes it longer, so that the lower
 // half of the times says what the step costs; the least time would be one
 // lucky repetition's.
-const usual = 0.25
+const (
+	usual = 0.25
+	half  = 0.5
+)
 
 // rowOf sums up the samples of a step. clock is what timing nothing shows.
 func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {

@@ -8,6 +8,8 @@ type workload struct {
 	order mm.Order // needs faults of this order where advised; 0: none
 	warm  mm.Pages // as many pages are used before, see warm
 	steps []step
+
+	seldom bool // done a few times: it takes long
 }
 
 // step is what is timed at once; a step without a name is not timed.
@@ -16,9 +18,12 @@ type step struct {
 	ops  []mm.Op
 	per  mm.Pages // how many pages, faults or calls the name is about
 
-	// single times each touch by itself; what counts is their median. cold
-	// has the program use as much memory as its caches hold before each.
+	// at times each touch by itself; what counts is that quantile of them, 0
+	// for the whole step at once. A single step is no row of the fit. cold has
+	// the program use as much memory as its caches hold before each touch.
+	at           float64
 	single, cold bool
+	traced       bool // perf records each fault meanwhile
 
 	hot bool // the caches are not emptied before
 }
@@ -122,7 +127,7 @@ func (k *maker) all() []workload {
 	for o := mm.MinTHPOrder; o < k.PMD; o++ {
 		w = append(w, k.size(o))
 	}
-	return append(w, k.thp(), k.splits(), k.collapse())
+	return append(w, k.thp(), k.splits(), k.collapse(), k.fresh())
 }
 
 func (k *maker) faults() workload {
@@ -144,19 +149,29 @@ const smallFault = "write fault, small page"
 // hotFault and coldFault are the steps that tell what a fault costs more
 // between a program's own work than back to back.
 const (
-	hotFault  = "write fault, one by one"
-	coldFault = "write fault, caches cold"
+	hotFault    = "write fault, one by one"
+	coldFault   = "write fault, caches cold"
+	tracedFault = "write fault, recorded"
 )
+
+// freshFault and blockFault tell what a block takes that the hypervisor has to
+// back first.
+const freshFault = "write fault, fresh block"
+
+func (k *maker) blockFault() string { return "write fault, block of " + k.Name(k.PMD) }
 
 func (k *maker) singles() workload {
 	n := mm.Pages(256)
 	cold := touch(regionA, n, 1, mm.Write)
 	cold.Page = uint64(n)
-	return workload{name: "single faults", warm: 2 * n, steps: []step{
-		k.small(regionA, 2*n),
-		{name: hotFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n, single: true, hot: true},
-		{name: coldFault, ops: []mm.Op{cold}, per: n, single: true, cold: true, hot: true},
-		{ops: []mm.Op{unmap(regionA, 2*n)}},
+	traced := cold
+	traced.Page = 2 * uint64(n)
+	return workload{name: "single faults", warm: 3 * n, steps: []step{
+		k.small(regionA, 3*n),
+		{name: hotFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n, at: half, single: true, hot: true},
+		{name: tracedFault, ops: []mm.Op{traced}, per: n, at: half, single: true, hot: true, traced: true},
+		{name: coldFault, ops: []mm.Op{cold}, per: n, at: half, single: true, cold: true, hot: true},
+		{ops: []mm.Op{unmap(regionA, 3*n)}},
 	}}
 }
 
@@ -342,7 +357,7 @@ func (k *maker) thp() workload {
 	name := k.Name(k.PMD)
 	return workload{name: "blocks of " + name, order: k.PMD, warm: n, steps: []step{
 		k.blocks(regionA),
-		{name: "write fault, block of " + name, ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks},
+		{name: k.blockFault(), ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks, at: usual},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
 		{name: "mprotect, blocks of " + name, ops: repeat(16, r, w), per: 32 * blocks},
 		{name: "mremap, blocks of " + name, ops: tables, per: 32 * blocks},
@@ -350,6 +365,18 @@ func (k *maker) thp() workload {
 		{name: "write fault, reuse of " + name, ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
 		{name: "munmap, blocks of " + name, ops: []mm.Op{unmap(regionA, n)}, per: blocks},
+	}}
+}
+
+// fresh takes more blocks than were used lately.
+func (k *maker) fresh() workload {
+	const many = 4 * blocks
+	n := many * k.PMD.Pages()
+	return workload{name: "fresh memory", order: k.PMD, seldom: true, steps: []step{
+		{ops: []mm.Op{k.mapping(regionA, n), advise(regionA, n, mm.AdviseHugePage)}},
+		{name: freshFault, ops: []mm.Op{touch(regionA, many, int32(k.PMD.Pages()), mm.Write)}, per: many,
+			at: half, single: true, hot: true},
+		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
 

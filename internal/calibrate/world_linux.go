@@ -24,9 +24,10 @@ type world struct {
 	zero    int // /dev/zero
 	procs   *procs
 	sampler *sampler
-	empty   int64  // what timing nothing shows
-	own     []byte // memory that the program uses between faults
-	far     []byte // memory larger than the caches, that no fork copies
+	tracer  *sampler // of faults, as recordings take them; nil: not allowed
+	empty   int64    // what timing nothing shows
+	own     []byte   // memory that the program uses between faults
+	far     []byte   // memory larger than the caches, that no fork copies
 }
 
 // ownBytes is as much as the nearer caches of a server's processor hold.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -73,8 +74,13 @@ func Verify(w io.Writer, p *predict.Prediction, v *Verified, style Style) error 
 		d.line(l)
 	}
 	d.gap()
-	d.line("system time has more in it than memory: compare its differences between policies. " +
-		"The predicted time is by machine profile " + p.Profile + ".")
+	if p.RestKnown {
+		d.line("system time is predicted as the recorded run's, less what the model has for memory without huge " +
+			"pages, plus what it has for the policy, by machine profile " + p.Profile + ".")
+	} else {
+		d.line("system time has more in it than memory: compare its differences between policies (all of it is not " +
+			"predicted: " + cmp.Or(p.RestUnknown, "not known") + "). The predicted time is by machine profile " + p.Profile + ".")
+	}
 	d.line("peak memory is anonymous memory: " + v.PeakBy + ".")
 	d.line("khugepaged was held still, here and in the model: what it does over time is not in these numbers.")
 	d.list("not run:", v.NotRun)
@@ -102,18 +108,21 @@ func verifyTable(v *Verified, label func(string) string) table.Writer {
 
 // timesTable has the times, of which the model predicts a part of one.
 func timesTable(p *predict.Prediction, v *Verified, label func(string) string) table.Writer {
-	t := newTable("policy", "kernel for memory: predicted", "system: measured", "spread", "user", "spread",
-		"real", "spread")
+	t := newTable("policy", "kernel for memory: predicted", "system: predicted", "measured", "spread", "user",
+		"spread", "real", "spread")
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		if r.Runs == 0 {
 			continue
 		}
-		kernel := "-"
+		kernel, system := "-", "-"
 		if row := p.Row(r.Policy); row != nil {
 			kernel = predict.HumanTime(row.Kernel)
+			if t, ok := p.System(row); ok {
+				system = predict.HumanTime(t)
+			}
 		}
-		t.AppendRow(table.Row{label(r.Policy), kernel, seconds(r.System.Measured), spread(r.System),
+		t.AppendRow(table.Row{label(r.Policy), kernel, system, seconds(r.System.Measured), spread(r.System),
 			seconds(r.User.Measured), spread(r.User), seconds(r.Real.Measured), spread(r.Real)})
 	}
 	return t
@@ -154,6 +163,9 @@ func WriteVerifyJSON(w io.Writer, p *predict.Prediction, v *Verified) error {
 		for k := range out.Policies {
 			if row := &out.Policies[k]; row.Name == r.Policy && r.Runs > 0 {
 				row.Measured, row.Error = measuredJSON(r)
+				if t := r.System.Measured; t > 0 && row.SystemSeconds > 0 {
+					row.Error["system_seconds"] = row.SystemSeconds/t - 1
+				}
 			}
 		}
 	}
