@@ -37,8 +37,9 @@ func (m *Machine) forkVMA(c *Current, child *space, v *vma) {
 	if v.flags&vmWipeFork == 0 {
 		m.anonFork(&n, v)
 	}
+	m.forkHuge(&n, v)
 	m.addVMA(c, &n)
-	v.seq++
+	v.changed()
 	if v.anon != nil && v.flags&vmWipeFork == 0 {
 		m.copyRange(c, &n, v)
 	}
