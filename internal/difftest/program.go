@@ -35,6 +35,9 @@ const (
 	VerbUnlockAll
 	VerbSplit
 	VerbKhugepaged
+	VerbPool
+	VerbOvercommit
+	VerbExpectPool
 	numVerbs
 )
 
@@ -43,7 +46,7 @@ var verbNames = [numVerbs]string{
 	VerbRemap: "remap", VerbLock: "lock", VerbUnlock: "unlock", VerbBrk: "brk", VerbPrctl: "prctl",
 	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
 	VerbDropCaches: "drop-caches", VerbLockAll: "lock-all", VerbUnlockAll: "unlock-all", VerbSplit: "split",
-	VerbKhugepaged: "khugepaged",
+	VerbKhugepaged: "khugepaged", VerbPool: "pool", VerbOvercommit: "overcommit", VerbExpectPool: "expect-pool",
 }
 
 // String is the word that begins the step's line.
@@ -57,15 +60,17 @@ type Step struct {
 	Access mm.Access
 	Flags  mm.OpFlags
 	Advice mm.Advice
-	Step   int64    // Touch: bytes from one touch to the next, 0 for one page
-	Place  Place    // Map, Remap: where the result lies
-	Size   mm.Bytes // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
-	Change int8     // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
-	How    uint8    // LockAll: bits of lockAllNames
-	Name   string   // Fork, In: the process
-	Prctl  uint8    // an mm.THPDisable
-	Expect Expected // Expect
-	Errno  mm.Errno // Result: of the step before
+	Step   int64     // Touch: bytes from one touch to the next, 0 for one page
+	Place  Place     // Map, Remap: where the result lies
+	Size   mm.Bytes  // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
+	Change int8      // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
+	How    uint8     // LockAll: bits of lockAllNames
+	Name   string    // Fork, In: the process
+	Prctl  uint8     // an mm.THPDisable
+	Expect Expected  // Expect
+	Errno  mm.Errno  // Result: of the step before
+	Bus    int64     // Result: 1 claims that every refused touch before it got SIGBUS, and that one was
+	Pool   poolClaim // Pool, Overcommit: the first; ExpectPool
 }
 
 // Area is a part of a region: bytes [From, To) from its start, where the

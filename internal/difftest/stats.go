@@ -55,7 +55,7 @@ func (s *Stats) init() {
 		return m
 	}
 	s.Verbs = zeros(verbNames[1:])
-	for _, v := range []Verb{VerbExpect, VerbResult} {
+	for _, v := range []Verb{VerbExpect, VerbResult, VerbExpectPool} {
 		delete(s.Verbs, v.String()) // nobody generates claims
 	}
 	s.Forms = zeros(formNames)

@@ -21,6 +21,8 @@ func (r *hostRun) machine(a *action) error {
 	switch a.step.Verb {
 	case VerbKhugepaged:
 		return khugepagedPass()
+	case VerbPool, VerbOvercommit:
+		return setPool(a.step)
 	case VerbSplit:
 		f, err := splitFile()
 		if err != nil {
@@ -84,7 +86,9 @@ func (r *hostRun) bystanders(p *Program) error {
 	return nil
 }
 
-func scanExceeds(c mm.Counter) bool { return c >= mm.THPScanExceedNonePTE && c <= mm.THPScanExceedSharePTE }
+func scanExceeds(c mm.Counter) bool {
+	return c >= mm.THPScanExceedNonePTE && c <= mm.THPScanExceedSharePTE
+}
 
 // has says whether the program has a step of that verb.
 func (p *Program) has(v Verb) bool {
