@@ -109,8 +109,9 @@ var genSteps = []struct {
 	{5, (*generator).fork},
 	{5, (*generator).in},
 	{2, (*generator).exit},
-	{1, func(g *generator) { g.add(Step{Verb: VerbDropCaches}) }},
-	{2, func(g *generator) { g.add(Step{Verb: VerbKhugepaged}) }},
+	{2, (*generator).shrink},
+	{1, (*generator).lonely},
+	{2, (*generator).scan},
 	{1, (*generator).splits},
 	{1, (*generator).grow},
 }
@@ -243,6 +244,12 @@ func (g *generator) mapping() {
 			s.Flags |= mm.MapFixed // refuse to replace
 		}
 	}
+	if g.chance(5) && s.Flags == 0 { // the kernel chooses, perhaps with a hint
+		s.Free = true
+		if g.chance(2) {
+			s.Place = Place{}
+		}
+	}
 	switch g.x.IntN(12) {
 	case 0:
 		s.Access = pick(g.x, mm.Read, mm.Read, mm.Write, 0)
@@ -328,6 +335,12 @@ func (g *generator) remap() {
 		return
 	}
 	s.Name = g.name()
+	if g.chance(4) {
+		s.Free = true
+		g.regions = append(g.regions, genRegion{s.Name, max(size, s.Size)})
+		g.add(s)
+		return
+	}
 	s.Place.At = g.offset()
 	if g.chance(3) { // at the same place in 2 MB
 		s.Place.At = s.Area.From % pmdSize

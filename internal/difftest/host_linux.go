@@ -70,7 +70,10 @@ type hostRun struct {
 	// after each step, and what moves them between steps is somebody else.
 	before, after, moved []int64
 
-	pool   bool    // the program has to do with hugetlb
+	pool   bool // the program has to do with hugetlb
+	floats floats
+	room   action
+
 	others []int64 // what a pass of khugepaged counts for processes that are not the program's
 }
 
@@ -203,6 +206,7 @@ func (r *hostRun) Do(a *action, s *Seen) (err error) {
 
 // act does an action.
 func (r *hostRun) act(a *action, s *Seen) error {
+	a = r.floats.here(a, &r.room)
 	if a.drop {
 		return r.machine(a)
 	}
@@ -222,6 +226,10 @@ func (r *hostRun) act(a *action, s *Seen) error {
 	}
 	rep, err := r.call(p, a)
 	s.Errno, s.Faults, s.Refused, s.Bus = rep.errno(), rep.faults(), rep.refused(), rep.bus()
+	if k := a.op().Kind; err == nil && s.Errno == mm.OK && (k == mm.OpMap || k == mm.OpRemap) {
+		s.Addr = mm.VA(rep.Result)
+		r.floats.landed(a, s.Addr)
+	}
 	return err
 }
 
@@ -242,6 +250,9 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 		}
 		return p.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
 	case mm.OpMap:
+		if op.Flags&(mm.MapFixed|mm.MapHint) == 0 {
+			at = 0
+		}
 		return sys(unix.SYS_MMAP, at, n, uint64(op.Access&mm.Prot), mapFlags(op), ^uint64(0), 0)
 	case mm.OpUnmap:
 		return sys(unix.SYS_MUNMAP, at, n)
@@ -285,8 +296,12 @@ func brk(sys func(uint64, ...uint64) (reply, error), want uint64) (reply, error)
 }
 
 func mapFlags(op *mm.Op) uint64 {
-	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED)
-	if op.Flags&mm.MapReplaces == 0 {
+	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS)
+	switch {
+	case op.Flags&mm.MapFixed == 0:
+	case op.Flags&mm.MapReplaces != 0:
+		f |= unix.MAP_FIXED
+	default:
 		f |= unix.MAP_FIXED_NOREPLACE
 	}
 	for _, x := range []struct {

@@ -15,6 +15,9 @@ type Model struct {
 	pools bool     // the program has to do with hugetlb
 	tick  mm.Nanos // from one operation to the next, 0: time stands still
 	now   mm.Nanos
+
+	floats floats
+	room   action
 }
 
 // NewModel makes a machine with one process on it, under the program's policy.
@@ -49,6 +52,7 @@ func (x *Model) Close() error { return nil }
 
 // Do implements Executor.
 func (x *Model) Do(a *action, s *Seen) error {
+	a = x.floats.here(a, &x.room)
 	if a.drop {
 		x.machine(a)
 	} else if a.op().Kind == mm.OpTouch && x.tick == 0 {
@@ -100,6 +104,10 @@ func (x *Model) call(a *action, s *Seen) error {
 		return err
 	}
 	s.Errno = res[0].Errno
+	if k := a.op().Kind; s.Errno == mm.OK && (k == mm.OpMap || k == mm.OpRemap) {
+		s.Addr = res[0].Addr
+		x.floats.landed(a, s.Addr)
+	}
 	s.Faults = x.m.Usage.SoftFaults - before
 	return nil
 }

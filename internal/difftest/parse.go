@@ -195,6 +195,10 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 // option reads one of the words that may follow, in any order.
 func (s *Step) option(text string) (err error) {
 	key, value, has := strings.Cut(text, "=")
+	if text == "anywhere" && (s.Verb == VerbMap || s.Verb == VerbRemap) {
+		s.Free = true
+		return nil
+	}
 	for _, o := range options {
 		if o.verb != s.Verb || o.key != key || o.flag != 0 == has {
 			continue

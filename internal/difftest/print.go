@@ -86,6 +86,9 @@ func (s *Step) optionWords(w []string) []string {
 		}
 		w = append(w, at)
 	}
+	if s.Free {
+		w = append(w, "anywhere")
+	}
 	if s.Verb == VerbMap && s.Access != mm.Read|mm.Write {
 		w = append(w, "prot="+protNames[s.Access&3])
 	}

@@ -178,6 +178,16 @@ func startUnshuffled(cmd *exec.Cmd) error {
 	}
 	unix.RawSyscall(unix.SYS_PERSONALITY, was|addrNoRandomize, 0, 0)
 	defer unix.RawSyscall(unix.SYS_PERSONALITY, was, 0, 0)
+	// Where mappings go depends on how far the stack may grow, too.
+	var limit unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_STACK, nil, &limit); err != nil {
+		return fmt.Errorf("stack limit: %w", err)
+	}
+	bound := unix.Rlimit{Cur: stackSpan, Max: limit.Max}
+	if err := unix.Prlimit(0, unix.RLIMIT_STACK, &bound, nil); err != nil {
+		return fmt.Errorf("stack limit: %w", err)
+	}
+	defer unix.Prlimit(0, unix.RLIMIT_STACK, &limit, nil)
 	return cmd.Start()
 }
 
@@ -247,7 +257,6 @@ func (p *puppet) prepare() error {
 		func() error { return words(1, restorer, handler, 0) }, // SIG_IGN: no zombies
 		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGCHLD), puppetPokes, 0, 8) },
 		func() error { return p.unmapOthers(call) },
-		func() error { return p.limitStack() },
 		func() error { return words(1) },
 		func() error { return call(unix.SYS_SCHED_SETAFFINITY, 0, 8, puppetPokes) },
 	}

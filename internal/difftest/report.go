@@ -52,6 +52,7 @@ type Report struct {
 	Mismatches []Mismatch     `json:"mismatches"`
 	Seconds    float64        `json:"seconds"`
 	Held       float64        `json:"seconds_holding_settings"` // the rest was waiting for others
+	Rate       float64        `json:"programs_per_minute"`      // of that time
 	Stats      Stats          `json:"generated"`
 }
 
@@ -59,6 +60,16 @@ func newReport(o *Options) *Report {
 	r := &Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}, Because: map[string]int{}}
 	r.Stats.init()
 	return r
+}
+
+// time says how long it took since begin; where settings were held, Held is
+// known already.
+func (r *Report) time(begin time.Time) {
+	r.Seconds = time.Since(begin).Seconds()
+	if r.Held == 0 {
+		r.Held = r.Seconds
+	}
+	r.Rate = float64(r.Programs) / r.Held * 60
 }
 
 // again counts a program that agreed when it was run again.
@@ -72,6 +83,11 @@ func (r *Report) mismatch(o *Options, m *Mismatch) {
 	if o.OnMismatch != nil {
 		o.OnMismatch(m)
 	}
+}
+
+// enough says whether no more mismatches are wanted.
+func (r *Report) enough(o *Options) bool {
+	return o.MaxMismatches > 0 && len(r.Mismatches) >= o.MaxMismatches
 }
 
 func (r *Report) add(p *Program, out *Outcome) {
@@ -88,7 +104,7 @@ func (r *Report) add(p *Program, out *Outcome) {
 func CheckModel(ctx context.Context, o Options) (*Report, error) {
 	rep := newReport(&o)
 	begin := time.Now()
-	for n := 0; ctx.Err() == nil && !o.done(n, begin); n++ {
+	for n := 0; ctx.Err() == nil && !rep.enough(&o) && !o.done(n, begin); n++ {
 		p := o.program(n)
 		watch, err := o.watch(p)
 		if err != nil {
@@ -103,8 +119,7 @@ func CheckModel(ctx context.Context, o Options) (*Report, error) {
 			rep.mismatch(&o, &Mismatch{From: p.Name, Program: p.String(), Difference: *d})
 		}
 	}
-	rep.Seconds = time.Since(begin).Seconds()
-	rep.Held = rep.Seconds
+	rep.time(begin)
 	return rep, nil
 }
 
@@ -131,7 +146,10 @@ func (o *Options) program(n int) *Program {
 		return o.Files[n]
 	}
 	group := uint64(n / perPolicy)
-	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps, o.Split)
+	if o.Vary {
+		group = uint64(n / 3) // no settings to change
+	}
+	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3 && !o.Vary), o.Steps, o.Split)
 	if o.Vary {
 		p.Machine = generateMachine(o.Seed, uint64(n))
 	}

@@ -48,13 +48,7 @@ func Record(p *Program, side Starter, into *Answers) (*Answers, error) {
 	}
 	into.Steps, into.Err = into.Steps[:0], nil
 	for i := range actions {
-		if len(into.Steps) < cap(into.Steps) {
-			into.Steps = into.Steps[:i+1]
-		} else {
-			into.Steps = append(into.Steps, Seen{})
-		}
-		s := &into.Steps[i]
-		s.reset()
+		s := into.step(i)
 		if actions[i].none {
 			continue
 		}
@@ -65,6 +59,17 @@ func Record(p *Program, side Starter, into *Answers) (*Answers, error) {
 		}
 	}
 	return into, x.Close()
+}
+
+// step is the i-th step, the first that there is not yet, empty.
+func (a *Answers) step(i int) *Seen {
+	if i < cap(a.Steps) {
+		a.Steps = a.Steps[:i+1]
+	} else {
+		a.Steps = append(a.Steps, Seen{})
+	}
+	a.Steps[i].reset()
+	return &a.Steps[i]
 }
 
 // Run does a program on the model and, where host is not nil, on the host
@@ -96,17 +101,22 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 	var m Seen
 	var h *Seen
 	var counter *Difference
+	var f floats
 	for i := range actions {
+		var room action
 		a := &actions[i]
 		if answers != nil && i >= len(answers.Steps) {
 			return out, answers.Err
 		}
 		if v := a.step.Verb; v == VerbExpect || v == VerbResult || v == VerbExpectPool {
-			out.Difference = expect(a, &m, h)
+			out.Difference = expect(f.here(a, &room), &m, h)
 		} else if !a.none {
 			m.reset()
 			if err = x.Do(a, &m); err != nil {
 				return out, fmt.Errorf("%s: step %d: %s: model: %w", p.Name, i+1, a.step, err)
+			}
+			if m.Addr != 0 {
+				f.landed(a, m.Addr)
 			}
 			if answers != nil {
 				h = &answers.Steps[i]

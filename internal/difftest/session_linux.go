@@ -63,7 +63,7 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 			time.Sleep(20 * time.Millisecond) // somebody else's turn
 		}
 	}
-	s.rep.Seconds = time.Since(s.begin).Seconds()
+	s.rep.time(s.begin)
 	return s.rep, err
 }
 
@@ -85,7 +85,7 @@ type session struct {
 // done says whether nothing is left to do.
 func (s *session) done() bool {
 	switch {
-	case s.ctx.Err() != nil, s.MaxMismatches > 0 && len(s.rep.Mismatches) >= s.MaxMismatches:
+	case s.ctx.Err() != nil, s.rep.enough(&s.Options):
 		return true
 	}
 	return s.Options.done(s.next, s.begin)

@@ -114,6 +114,9 @@ func (s *Show) mappings(all []string, seen *Seen) []string {
 // which is 2 MB aligned.
 func (s *Show) where(at mm.VA, n int) string {
 	in := s.places[len(s.places)-1]
+	if at >= mapLow {
+		return fmt.Sprintf("%#x..%#x", uint64(at), uint64(at)+uint64(n)*pageSize)
+	}
 	if at >= arenaAt {
 		in = s.places[min(int(uint64(at-arenaAt)/uint64(slotSize)), len(s.places)-2)]
 	}

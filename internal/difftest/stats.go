@@ -134,6 +134,7 @@ var formNames = []string{
 	"fork to a third process and more",
 	"map aligned", "map not aligned", "map beside or over another", "map noreplace", "map stack flag", "map noreserve",
 	"map populate", "map locked", "map a stack", "map 64 MB", "map read-only", "map without access",
+	"map anywhere", "map with a hint", "remap anywhere",
 	"touch read", "touch write", "touch write zeros", "touch one page", "touch forward", "touch backward",
 	"touch strided", "touch strided backward", "touch the stack", "touch the heap",
 	"remap grows in place", "remap moves", "remap moves and changes size", "remap keeps",
@@ -159,6 +160,7 @@ func (s *Step) forms() (all []string) {
 		s.touchForms(add)
 	case VerbRemap:
 		add(s.Name == "", "remap grows in place")
+		add(s.Free, "remap anywhere")
 		add(s.Name != "" && s.Size == 0 && s.Flags == 0, "remap moves")
 		add(s.Name != "" && s.Size != 0, "remap moves and changes size")
 		add(s.Flags&mm.RemapDontUnmap != 0, "remap keeps")
@@ -179,10 +181,12 @@ func (s *Step) forms() (all []string) {
 }
 
 func (s *Step) mapForms(add func(bool, string)) {
-	add(s.Place.In == "" && s.Place.At%pmdSize == 0, "map aligned")
+	add(!s.Free && s.Place.In == "" && s.Place.At%pmdSize == 0, "map aligned")
 	add(s.Place.At%pmdSize != 0, "map not aligned")
 	add(s.Place.In != "", "map beside or over another")
 	add(s.Flags&mm.MapFixed != 0, "map noreplace")
+	add(s.Free && s.Place == (Place{}), "map anywhere")
+	add(s.Free && s.Place != (Place{}), "map with a hint")
 	add(s.Flags&mm.MapStack != 0, "map stack flag")
 	add(s.Flags&mm.MapNoReserve != 0, "map noreserve")
 	add(s.Flags&mm.MapPopulate != 0, "map populate")
