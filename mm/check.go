@@ -233,7 +233,7 @@ func (ck *checker) frame(pfn PFN, fr *frame) error {
 			return fmt.Errorf("a table that no space has")
 		}
 	case fr.flags&frameHugetlb != 0: // checkHuge looks at it
-	case fr.flags&frameHugeZero != 0:
+	case fr.flags&(frameHugeZero|framePoison) != 0:
 		ck.owned++
 	case fr.order == 0:
 		return ck.small(pfn, fr)

@@ -21,6 +21,7 @@ type schema struct {
 func schemas() []schema {
 	return []schema{
 		{"predict", report.PredictSchema()},
+		{"suite", report.SuiteSchema()},
 		{"calibrate", report.Schema("hugelab calibrate --json", calibrate.Result{})},
 		{"doctor", doctorSchema},
 		{"repro", report.Schema("hugelab repro --json", report.Repro{})},

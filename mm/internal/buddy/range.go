@@ -55,6 +55,3 @@ func (a *Allocator) GiveRange(pfn uint64, order uint8) {
 		a.release(&a.zones[a.blockOf(at).zone], at, a.maxOrder)
 	}
 }
-
-// NodeOf is the node of a page.
-func (a *Allocator) NodeOf(pfn uint64) int { return a.zones[a.blockOf(uint32(pfn)).zone].node }
