@@ -97,7 +97,7 @@ func (p *Program) check() error {
 }
 
 func (c *compiler) step(s *Step) error {
-	if c.cur < 0 && s.Verb != VerbResult {
+	if c.cur < 0 && s.Verb != VerbResult && s.Verb != VerbExpectPool {
 		return fmt.Errorf("no process is left")
 	}
 	a := action{step: s, proc: c.cur}
@@ -116,9 +116,9 @@ func (c *compiler) step(s *Step) error {
 		c.cur, a.proc = i, i
 	case VerbExit:
 		c.exit(&a)
-	case VerbResult:
+	case VerbResult, VerbExpectPool:
 		a.none = true
-	case VerbDropCaches, VerbKhugepaged:
+	case VerbDropCaches, VerbKhugepaged, VerbPool, VerbOvercommit:
 		a.drop = true
 	case VerbLockAll, VerbUnlockAll:
 		a.ops[0].Kind, a.ops[0].Arg = mm.OpLockAll, uint64(s.How)

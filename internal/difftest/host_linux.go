@@ -70,6 +70,7 @@ type hostRun struct {
 	// after each step, and what moves them between steps is somebody else.
 	before, after, moved []int64
 
+	pool   bool // the program has to do with hugetlb
 	floats floats
 	room   action
 
@@ -85,7 +86,12 @@ type hostProc struct {
 // Start forks a fresh process for a program.
 func (h *Host) Start(p *Program) (*hostRun, error) {
 	n := len(CounterNames())
-	r := &hostRun{h: h, before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
+	if p.usesPool() {
+		if err := startPool(p); err != nil {
+			return nil, err
+		}
+	}
+	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
 	if err := r.bystanders(p); err != nil {
 		return nil, err
 	}
@@ -164,11 +170,16 @@ func (r *hostRun) Close() error {
 		}
 		r.procs[i] = nil
 	}
+	if r.pool {
+		if err := endPool(); err != nil && first == nil {
+			first = err
+		}
+	}
 	return first
 }
 
 // Do implements Executor.
-func (r *hostRun) Do(a *action, s *Seen) error {
+func (r *hostRun) Do(a *action, s *Seen) (err error) {
 	if err := r.h.counts.read(r.before); err != nil {
 		return err
 	}
@@ -185,6 +196,11 @@ func (r *hostRun) Do(a *action, s *Seen) error {
 		}
 	}
 	s.Counters = append(s.Counters, r.moved...)
+	if r.pool {
+		if s.Pool, err = readPool(); err != nil {
+			return err
+		}
+	}
 	return r.look(s)
 }
 
@@ -209,7 +225,7 @@ func (r *hostRun) act(a *action, s *Seen) error {
 		return p.exit()
 	}
 	rep, err := r.call(p, a)
-	s.Errno, s.Faults, s.Refused = rep.errno(), rep.faults(), rep.Refused
+	s.Errno, s.Faults, s.Refused, s.Bus = rep.errno(), rep.faults(), rep.refused(), rep.bus()
 	if k := a.op().Kind; err == nil && s.Errno == mm.OK && (k == mm.OpMap || k == mm.OpRemap) {
 		s.Addr = mm.VA(rep.Result)
 		r.floats.landed(a, s.Addr)
@@ -320,5 +336,5 @@ func mapFlags(op *mm.Op) uint64 {
 			f |= x.set
 		}
 	}
-	return f
+	return hugetlbFlags(op, f)
 }

@@ -12,6 +12,7 @@ type Model struct {
 	c     mm.Current
 	procs []bool // alive
 	check bool
+	pools bool     // the program has to do with hugetlb
 	tick  mm.Nanos // from one operation to the next, 0: time stands still
 	now   mm.Nanos
 
@@ -35,7 +36,7 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick}
+	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick, pools: p.usesPool()}
 	ops := []mm.Op{
 		{Kind: mm.OpExec, Space: spaceOf(0)},
 		{Kind: mm.OpMap, Space: spaceOf(0), Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
@@ -75,6 +76,7 @@ func (x *Model) Do(a *action, s *Seen) error {
 			x.proc(spaceOf(i), p)
 		}
 	}
+	s.Pool = x.pool()
 	s.Counters = x.counters(s.Counters)
 	return nil
 }
@@ -88,6 +90,8 @@ func (x *Model) machine(a *action) {
 		x.m.Khugepaged()
 	case VerbSplit:
 		x.m.SplitPages(&x.c, spaceOf(a.proc), a.at, a.n)
+	case VerbPool, VerbOvercommit:
+		x.setPool(a.step)
 	}
 }
 
@@ -116,6 +120,9 @@ func (x *Model) touch(a *action, s *Seen) {
 		case mm.Hit:
 		case mm.Done:
 			s.Faults++
+		case mm.Bus:
+			s.Bus++
+			s.Refused++
 		default:
 			s.Refused++
 		}

@@ -35,6 +35,9 @@ const (
 	VerbUnlockAll
 	VerbSplit
 	VerbKhugepaged
+	VerbPool
+	VerbOvercommit
+	VerbExpectPool
 	numVerbs
 )
 
@@ -43,7 +46,7 @@ var verbNames = [numVerbs]string{
 	VerbRemap: "remap", VerbLock: "lock", VerbUnlock: "unlock", VerbBrk: "brk", VerbPrctl: "prctl",
 	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
 	VerbDropCaches: "drop-caches", VerbLockAll: "lock-all", VerbUnlockAll: "unlock-all", VerbSplit: "split",
-	VerbKhugepaged: "khugepaged",
+	VerbKhugepaged: "khugepaged", VerbPool: "pool", VerbOvercommit: "overcommit", VerbExpectPool: "expect-pool",
 }
 
 // String is the word that begins the step's line.
@@ -68,6 +71,10 @@ type Step struct {
 	Prctl  uint8    // an mm.THPDisable
 	Expect Expected // Expect
 	Errno  mm.Errno // Result: of the step before
+
+	// Of hugetlb.
+	Bus  int64     // Result: 1 claims that the last step's touches were refused, all by SIGBUS
+	Pool poolClaim // Pool, Overcommit: the first number; ExpectPool
 }
 
 // Area is a part of a region: bytes [From, To) from its start, where the

@@ -68,6 +68,11 @@ func (r *reply) errno() mm.Errno {
 	return mm.OK
 }
 
+// refused and bus are how many touches were refused, and got SIGBUS: the
+// signal handler counts the one in the low half, the other in the high half.
+func (r *reply) refused() uint64 { return r.Refused & (1<<32 - 1) }
+func (r *reply) bus() uint64     { return r.Refused >> 32 }
+
 func (r *reply) faults() uint64 {
 	return r.MinorAfter - r.MinorBefore + r.MajorAfter - r.MajorBefore
 }

@@ -77,7 +77,13 @@ func (s *Show) lines(seen *Seen) []string {
 	if seen.Refused > 0 {
 		head += fmt.Sprintf(", %d touches refused", seen.Refused)
 	}
+	if seen.Bus > 0 {
+		head += " by SIGBUS"
+	}
 	all = append(all, head)
+	if seen.Pool != nil {
+		all = append(all, "pool   "+seen.Pool.String())
+	}
 	if s.maps {
 		all = s.mappings(all, seen)
 	}
