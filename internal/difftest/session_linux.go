@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,11 +52,16 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	}
 	s := &session{Options: o, ctx: ctx, begin: time.Now()}
 	s.rep = newReport(&o)
+	runtime.LockOSThread() // the host belongs to it
+	defer runtime.UnlockOSThread()
 	var err error
 	if s.h, err = OpenHost(); err != nil {
 		return s.rep, err
 	}
 	defer s.h.Close()
+	if s.h.aloneErr != nil {
+		s.note(s.h.aloneErr.Error() + ": others run beside it, and may move counters")
+	}
 	j := startJudge(&s.Options)
 	defer j.stop()
 	s.judge = j
