@@ -31,6 +31,8 @@ type difftestFlags struct {
 	model    bool
 	kernel   string
 	keep     string
+	stats    bool
+	vary     bool
 	stop     int
 	answers  string
 	against  string
@@ -69,6 +71,8 @@ Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
 	fl.BoolVar(&f.model, "model", false, "run the model alone")
 	fl.StringVar(&f.kernel, "kernel", "", "with --model, by the rules of this Linux `VERSION` (default: this host's)")
 	fl.StringVar(&f.keep, "keep", "", "save programs that show differences in `DIR`")
+	fl.BoolVar(&f.stats, "stats", false, "show how often everything that programs may have occurred")
+	fl.BoolVar(&f.vary, "vary", false, "with --model, give every program a kernel version and a machine of its own")
 	fl.IntVar(&f.stop, "stop", 0, "end after `N` differences (default: go on)")
 	fl.StringVar(&f.answers, "answers", "", "save what the kernel showed after every step in `FILE`")
 	fl.StringVar(&f.against, "against", "", "hold the model to the answers in `FILE` instead of to this kernel")
@@ -152,6 +156,8 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 		return o, usagef("difftest: --steps %d: want 1 to 1000", f.steps)
 	case f.time < 0:
 		return o, usagef("difftest: --time %v: want a duration above zero", f.time)
+	case f.vary && !f.model:
+		return o, usagef("difftest: --vary: the kernel side is this host: give --model too")
 	case f.stop < 0:
 		return o, usagef("difftest: --stop %d: want 1 or more", f.stop)
 	case f.against != "" && (f.model || f.answers != "" || len(args) > 0 || cmd.Flags().Changed("seed")):
@@ -177,6 +183,7 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 		}
 		o.Files = append(o.Files, p)
 	}
+	o.Vary, o.Split = f.vary, f.vary || !f.model && f.against == "" && difftest.CanSplit() == nil
 	if f.against == "" {
 		o.Rules, o.Kernel, err = f.rules()
 	}
@@ -247,24 +254,22 @@ func (f *difftestFlags) write(w io.Writer, rep *difftest.Report) error {
 		return nil
 	}
 	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work: %.0f a minute): "+
-		"%d steps, %d pages and %d counters compared, %d programs run again, %d unsettled, %d differences\n", rep.Programs, rep.Seed,
-		rep.Kernel, rep.Seconds, rep.Held, rep.Rate, rep.Steps, rep.Pages, rep.Counters, rep.Rerun, rep.Unsettled, len(rep.Mismatches))
-	for _, t := range []struct {
-		title string
-		of    map[string]int
-	}{
-		{"run again because of", rep.Because}, {"steps", rep.Stats.Verbs}, {"advice", rep.Stats.Advice}, {"pages seen, by size", rep.Stats.Orders},
-		{"results of calls", rep.Stats.Errnos},
-	} {
-		fmt.Fprintf(w, "%s:", t.title)
-		for _, k := range slices.Sorted(maps.Keys(t.of)) {
-			fmt.Fprintf(w, " %s %d", k, t.of[k])
-		}
-		fmt.Fprintln(w)
+		"%d steps, %d pages and %d counters compared, %d programs run again, %d unsettled, %d differences\n",
+		rep.Programs, rep.Seed,
+		rep.Kernel, rep.Seconds, rep.Held, rep.Rate, rep.Steps, rep.Pages, rep.Counters, rep.Rerun,
+		rep.Unsettled, len(rep.Mismatches))
+	tables := []difftest.Table{{Title: "run again because of", Of: rep.Because}}
+	if f.stats {
+		tables = append(tables, rep.Stats.Tables()...)
 	}
-	fmt.Fprintf(w, "counters moved:\n")
-	for _, k := range slices.Sorted(maps.Keys(rep.Stats.Counters)) {
-		fmt.Fprintf(w, "  %-48s %d\n", k, rep.Stats.Counters[k])
+	for _, t := range tables {
+		if len(t.Of) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s\n", t.Title)
+		for _, k := range slices.Sorted(maps.Keys(t.Of)) {
+			fmt.Fprintf(w, "  %-48s %d\n", k, t.Of[k])
+		}
 	}
 	return nil
 }

@@ -21,8 +21,11 @@ type schema struct {
 func schemas() []schema {
 	return []schema{
 		{"predict", report.PredictSchema()},
+		{"suite", report.SuiteSchema()},
 		{"calibrate", report.Schema("hugelab calibrate --json", calibrate.Result{})},
 		{"doctor", doctorSchema},
+		{"repro", report.Schema("hugelab repro --json", report.Repro{})},
+		{"machine", report.Schema("hugelab machine show --json", report.MachineJSON{})},
 		{"difftest", report.Schema("hugelab difftest --json", difftest.Report{})},
 	}
 }

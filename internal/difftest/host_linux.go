@@ -77,6 +77,12 @@ type hostRun struct {
 	// Counters are of the whole machine: they are read right before and right
 	// after each step, and what moves them between steps is somebody else.
 	before, after, moved []int64
+
+	pool   bool // the program has to do with hugetlb
+	floats floats
+	room   action
+
+	others []int64 // what a pass of khugepaged counts for processes that are not the program's
 }
 
 type hostProc struct {
@@ -87,15 +93,29 @@ type hostProc struct {
 
 // Start forks a fresh process for a program. Nobody else runs while it does a
 // step, where that is possible.
-func (h *Host) Start() (*hostRun, error) {
+func (h *Host) Start(p *Program) (*hostRun, error) {
 	n := len(CounterNames())
-	r := &hostRun{h: h, before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
-	p, _, err := h.puppets.first().fork()
-	if err != nil {
+	if p.usesPool() {
+		if err := startPool(p); err != nil {
+			return nil, err
+		}
+	}
+	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
+	if err := r.bystanders(p); err != nil {
 		return nil, err
 	}
+	return r, r.begin()
+}
+
+// begin forks the program's first process.
+func (r *hostRun) begin() error {
+	h := r.h
+	p, _, err := h.puppets.first().fork()
+	if err != nil {
+		return err
+	}
 	if err := r.add(p); err != nil {
-		return nil, err
+		return err
 	}
 	err = r.lay(p)
 	if err == nil && h.alone != nil {
@@ -106,9 +126,9 @@ func (h *Host) Start() (*hostRun, error) {
 	}
 	if err != nil {
 		r.Close()
-		return nil, err
+		return err
 	}
-	return r, nil
+	return nil
 }
 
 func (r *hostRun) add(p *puppet) error {
@@ -169,24 +189,38 @@ func (r *hostRun) Close() error {
 		}
 		r.procs[i] = nil
 	}
+	if r.pool {
+		if err := endPool(); err != nil && first == nil {
+			first = err
+		}
+	}
 	return first
 }
 
 // Do implements Executor.
-func (r *hostRun) Do(a *action, s *Seen) error {
+func (r *hostRun) Do(a *action, s *Seen) (err error) {
 	if err := r.counted(a, s); err != nil {
 		return err
 	}
 	for i := range r.moved {
 		r.moved[i] += r.after[i] - r.before[i]
+		if a.step.Verb == VerbKhugepaged && r.others != nil {
+			r.moved[i] -= r.others[i]
+		}
 	}
 	s.Counters = append(s.Counters, r.moved...)
+	if r.pool {
+		if s.Pool, err = readPool(); err != nil {
+			return err
+		}
+	}
 	return r.look(s)
 }
 
 // counted does an action between two readings of the counters.
 func (r *hostRun) counted(a *action, s *Seen) (err error) {
-	if r.alone != nil {
+	// khugepaged is one of the others.
+	if r.alone != nil && a.step.Verb != VerbKhugepaged {
 		if err := r.alone.begin(); err != nil {
 			return err
 		}
@@ -207,10 +241,9 @@ func (r *hostRun) counted(a *action, s *Seen) (err error) {
 
 // act does an action.
 func (r *hostRun) act(a *action, s *Seen) error {
+	a = r.floats.here(a, &r.room)
 	if a.drop {
-		// 2 is what has shrinkers: the queue of huge pages to split among them.
-		_, err := r.h.drop.Write([]byte("2"))
-		return err
+		return r.machine(a)
 	}
 	p := r.procs[a.proc]
 	switch a.op().Kind {
@@ -227,7 +260,11 @@ func (r *hostRun) act(a *action, s *Seen) error {
 		return p.exit()
 	}
 	rep, err := r.call(p, a)
-	s.Errno, s.Faults, s.Refused = rep.errno(), rep.faults(), rep.Refused
+	s.Errno, s.Faults, s.Refused, s.Bus = rep.errno(), rep.faults(), rep.refused(), rep.bus()
+	if k := a.op().Kind; err == nil && s.Errno == mm.OK && (k == mm.OpMap || k == mm.OpRemap) {
+		s.Addr = mm.VA(rep.Result)
+		r.floats.landed(a, s.Addr)
+	}
 	return err
 }
 
@@ -248,6 +285,9 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 		}
 		return p.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
 	case mm.OpMap:
+		if op.Flags&(mm.MapFixed|mm.MapHint) == 0 {
+			at = 0
+		}
 		return sys(unix.SYS_MMAP, at, n, uint64(op.Access&mm.Prot), mapFlags(op), ^uint64(0), 0)
 	case mm.OpUnmap:
 		return sys(unix.SYS_MUNMAP, at, n)
@@ -263,6 +303,11 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 		return sys(unix.SYS_MUNLOCK, at, n)
 	case mm.OpBrk:
 		return brk(sys, uint64(heapAt)+n)
+	case mm.OpLockAll:
+		if op.Arg == 0 && a.step.Verb == VerbUnlockAll {
+			return sys(unix.SYS_MUNLOCKALL)
+		}
+		return sys(unix.SYS_MLOCKALL, op.Arg)
 	case mm.OpTHPDisable:
 		on, flags := uint64(1), uint64(0)
 		switch mm.THPDisable(op.Arg) {
@@ -286,17 +331,25 @@ func brk(sys func(uint64, ...uint64) (reply, error), want uint64) (reply, error)
 }
 
 func mapFlags(op *mm.Op) uint64 {
-	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED)
+	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS)
+	switch {
+	case op.Flags&mm.MapFixed == 0:
+	case op.Flags&mm.MapReplaces != 0:
+		f |= unix.MAP_FIXED
+	default:
+		f |= unix.MAP_FIXED_NOREPLACE
+	}
 	for _, x := range []struct {
 		has mm.OpFlags
 		set uint64
 	}{
 		{mm.MapStack, unix.MAP_STACK}, {mm.MapNoReserve, unix.MAP_NORESERVE},
 		{mm.MapPopulate, unix.MAP_POPULATE}, {mm.MapLocked, unix.MAP_LOCKED},
+		{mm.MapGrowsDown, unix.MAP_GROWSDOWN},
 	} {
 		if op.Flags&x.has != 0 {
 			f |= x.set
 		}
 	}
-	return f
+	return hugetlbFlags(op, f)
 }

@@ -12,10 +12,13 @@ type Model struct {
 	c     mm.Current
 	procs []bool // alive
 	check bool
-}
+	pools bool     // the program has to do with hugetlb
+	tick  mm.Nanos // from one operation to the next, 0: time stands still
+	now   mm.Nanos
 
-// modelMemory is enough that no program runs out of it.
-const modelMemory = 8 << 30
+	floats floats
+	room   action
+}
 
 // NewModel makes a machine with one process on it, under the program's policy.
 // With check every step is held to mm.Machine.Check.
@@ -24,13 +27,16 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No pass of khugepaged comes by itself.
-	policy.Khugepaged.ScanSleep = 1 << 60
-	m, err := mm.New(mm.Config{Nodes: []mm.Node{{Mem: modelMemory}}, CPUs: 2, Rules: rules, Policy: policy})
+	machine, err := parseMachine(p.Machine, rules)
 	if err != nil {
 		return nil, err
 	}
-	x := &Model{m: m, procs: []bool{true}, check: check}
+	cfg := machine.config(policy)
+	m, err := mm.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick, pools: p.usesPool()}
 	ops := []mm.Op{
 		{Kind: mm.OpExec, Space: spaceOf(0)},
 		{Kind: mm.OpMap, Space: spaceOf(0), Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
@@ -46,9 +52,10 @@ func (x *Model) Close() error { return nil }
 
 // Do implements Executor.
 func (x *Model) Do(a *action, s *Seen) error {
+	a = x.floats.here(a, &x.room)
 	if a.drop {
-		x.m.Shrink(&x.c)
-	} else if a.op().Kind == mm.OpTouch {
+		x.machine(a)
+	} else if a.op().Kind == mm.OpTouch && x.tick == 0 {
 		x.touch(a, s)
 	} else if err := x.call(a, s); err != nil {
 		return err
@@ -69,17 +76,38 @@ func (x *Model) Do(a *action, s *Seen) error {
 			x.proc(spaceOf(i), p)
 		}
 	}
+	s.Pool = x.pool()
 	s.Counters = x.counters(s.Counters)
 	return nil
+}
+
+// machine does what no system call of the process does.
+func (x *Model) machine(a *action) {
+	switch a.step.Verb {
+	case VerbDropCaches:
+		x.m.Shrink(&x.c)
+	case VerbKhugepaged:
+		x.m.Khugepaged()
+	case VerbSplit:
+		x.m.SplitPages(&x.c, spaceOf(a.proc), a.at, a.n)
+	case VerbPool, VerbOvercommit:
+		x.setPool(a.step)
+	}
 }
 
 func (x *Model) call(a *action, s *Seen) error {
 	var res [2]mm.Result
 	before := x.m.Usage.SoftFaults
+	x.now += x.tick
+	a.ops[0].When = x.now
 	if _, err := x.m.Exec(a.ops[:a.nops], res[:a.nops]); err != nil {
 		return err
 	}
 	s.Errno = res[0].Errno
+	if k := a.op().Kind; s.Errno == mm.OK && (k == mm.OpMap || k == mm.OpRemap) {
+		s.Addr = res[0].Addr
+		x.floats.landed(a, s.Addr)
+	}
 	s.Faults = x.m.Usage.SoftFaults - before
 	return nil
 }
@@ -92,6 +120,9 @@ func (x *Model) touch(a *action, s *Seen) {
 		case mm.Hit:
 		case mm.Done:
 			s.Faults++
+		case mm.Bus:
+			s.Bus++
+			s.Refused++
 		default:
 			s.Refused++
 		}

@@ -41,6 +41,14 @@ func (p *Program) line(w []string, line int) error {
 		_, err := policyOf(p.Policy)
 		return err
 	}
+	if w[0] == "machine" {
+		if len(p.Steps) > 0 || p.Machine != "" {
+			return fmt.Errorf("a program has one machine, before its first step")
+		}
+		p.Machine = strings.Join(w[1:], " ")
+		_, err := parseMachine(p.Machine, mm.Rules{})
+		return err
+	}
 	if len(p.Steps) >= maxSteps {
 		return fmt.Errorf("more than %d steps", maxSteps)
 	}
@@ -63,13 +71,19 @@ func (p *Program) line(w []string, line int) error {
 // maxSteps bounds a program: its text may come from anywhere.
 const maxSteps = 10000
 
+// wholePass is more pages than programs have: one pass of khugepaged is a full
+// scan, unless a policy says otherwise.
+const wholePass = 1 << 24
+
 // policyOf applies a program's policy line to never.
 func policyOf(spec string) (mm.Policy, error) {
 	sizes, err := mm.SizesOf(pageSize)
+	p := mm.NeverPolicy(sizes)
+	p.Khugepaged.PagesToScan = wholePass
 	if err != nil || spec == "" {
-		return mm.NeverPolicy(sizes), err
+		return p, err
 	}
-	p, err := mm.ParsePolicySpec(mm.NeverPolicy(sizes), spec, sizes)
+	p, err = mm.ParsePolicySpec(p, spec, sizes)
 	if err == nil && p.Advise != (mm.AdviseRule{}) {
 		err = fmt.Errorf("policy: advise: no kernel has it: advise in the program")
 	}
@@ -80,9 +94,10 @@ func policyOf(spec string) (mm.Policy, error) {
 func (s *Step) words(w []string) error {
 	need := 1
 	switch s.Verb {
-	case VerbExit, VerbDropCaches:
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 		need = 0
-	case VerbMap, VerbTouch, VerbAdvise, VerbProtect, VerbPrctl, VerbExpect:
+	case VerbMap, VerbTouch, VerbAdvise, VerbProtect, VerbPrctl, VerbExpect, VerbPool, VerbOvercommit,
+		VerbExpectPool:
 		need = 2
 	}
 	if len(w) < need {
@@ -97,24 +112,38 @@ func (s *Step) words(w []string) error {
 			return err
 		}
 	}
-	return nil
+	return s.mapWords()
 }
 
 // first reads the words that must be there, and returns the others.
 func (s *Step) first(w []string, need int) (rest []string, err error) {
 	rest = w[need:]
 	switch s.Verb {
-	case VerbExit, VerbDropCaches:
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 		return rest, nil
+	case VerbLockAll:
+		for _, t := range w {
+			b, err := lockAllBit(t)
+			if err != nil {
+				return nil, err
+			}
+			s.How |= b
+		}
+		return nil, nil
 	case VerbFork, VerbIn:
 		s.Name = w[0]
 		return rest, nameError(s.Name)
 	case VerbResult:
+		if w[0] == "sigbus" {
+			s.Bus = 1
+			return rest, nil
+		}
 		s.Errno, err = parseErrno(w[0])
 		return rest, err
+	case VerbPool, VerbOvercommit, VerbExpectPool:
+		return nil, s.poolWords(w)
 	case VerbBrk:
-		s.Size, err = parseLen(w[0])
-		return rest, err
+		return rest, s.parseBrk(w[0])
 	case VerbPrctl:
 		if w[0] != "thp-disable" {
 			return rest, fmt.Errorf("%s: want thp-disable", w[0])
@@ -166,6 +195,10 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 // option reads one of the words that may follow, in any order.
 func (s *Step) option(text string) (err error) {
 	key, value, has := strings.Cut(text, "=")
+	if text == "anywhere" && (s.Verb == VerbMap || s.Verb == VerbRemap) {
+		s.Free = true
+		return nil
+	}
 	for _, o := range options {
 		if o.verb != s.Verb || o.key != key || o.flag != 0 == has {
 			continue
@@ -196,6 +229,9 @@ var options = []option{
 	{verb: VerbMap, key: "noreserve", flag: mm.MapNoReserve},
 	{verb: VerbMap, key: "populate", flag: mm.MapPopulate},
 	{verb: VerbMap, key: "locked", flag: mm.MapLocked},
+	{verb: VerbMap, key: "noreplace", flag: mm.MapFixed},
+	{verb: VerbMap, key: "hugetlb", set: (*Step).setHugetlb},
+	{verb: VerbMap, key: "shared", flag: mm.MapShared},
 	{verb: VerbTouch, key: "step", set: func(s *Step, v string) error {
 		t, back := strings.CutPrefix(v, "-")
 		n, err := parseLen(t)

@@ -72,7 +72,8 @@ func (h *Host) settle(p mm.Policy) error {
 			return err
 		}
 	}
-	if _, err := h.decoy.do(doTouch, uint64(arenaAt), 1, pageSize, 1); err != nil {
+	// It is full, or dropping caches would split it.
+	if _, err := h.decoy.do(doTouch, uint64(arenaAt), uint64(pmdSize/pageSize), pageSize, 1); err != nil {
 		return err
 	}
 	// The setting is so already: writing it wakes khugepaged.

@@ -13,6 +13,9 @@ func (p *Program) String() string {
 	if p.Policy != "" {
 		fmt.Fprintln(&b, "policy", p.Policy)
 	}
+	if p.Machine != "" {
+		fmt.Fprintln(&b, "machine", p.Machine)
+	}
 	for i := range p.Steps {
 		fmt.Fprintln(&b, p.Steps[i].String())
 	}
@@ -29,12 +32,24 @@ func (s *Step) String() string {
 	case VerbFork, VerbIn:
 		add(s.Name)
 	case VerbResult:
-		add(s.Errno.String())
+		if s.Bus > 0 {
+			add("sigbus")
+		} else {
+			add(s.Errno.String())
+		}
+	case VerbPool, VerbOvercommit, VerbExpectPool:
+		add(s.poolText())
 	case VerbBrk:
-		add(sizeText(s.Size))
+		add(map[int8]string{1: "+", -1: "-"}[s.Change] + sizeText(s.Size))
 	case VerbPrctl:
 		add("thp-disable", prctlNames[s.Prctl])
-	case VerbExit, VerbDropCaches:
+	case VerbLockAll:
+		for i, n := range lockAllNames {
+			if s.How>>i&1 != 0 {
+				add(n)
+			}
+		}
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 	default:
 		add(s.Area.String())
 	}
@@ -71,8 +86,14 @@ func (s *Step) optionWords(w []string) []string {
 		}
 		w = append(w, at)
 	}
+	if s.Free {
+		w = append(w, "anywhere")
+	}
 	if s.Verb == VerbMap && s.Access != mm.Read|mm.Write {
 		w = append(w, "prot="+protNames[s.Access&3])
+	}
+	if s.Verb == VerbMap && s.Flags&mm.MapHugetlb != 0 {
+		w = append(w, "hugetlb=2m")
 	}
 	for _, o := range options {
 		if o.verb == s.Verb && o.flag != 0 && s.Flags&o.flag != 0 {

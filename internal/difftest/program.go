@@ -4,9 +4,10 @@ import "github.com/hugelab/hugelab/mm"
 
 // Program is a policy, and what processes then do under it.
 type Program struct {
-	Name   string // where it came from, for messages
-	Policy string // a policy spec applied to NeverPolicy, "" for that itself
-	Steps  []Step
+	Name    string // where it came from, for messages
+	Policy  string // a policy spec applied to NeverPolicy, "" for that itself
+	Machine string // what machine the model alone is, "" for the kernel's
+	Steps   []Step
 }
 
 // Verb is what a step does.
@@ -30,6 +31,13 @@ const (
 	VerbExpect
 	VerbResult
 	VerbDropCaches
+	VerbLockAll
+	VerbUnlockAll
+	VerbSplit
+	VerbKhugepaged
+	VerbPool
+	VerbOvercommit
+	VerbExpectPool
 	numVerbs
 )
 
@@ -37,7 +45,8 @@ var verbNames = [numVerbs]string{
 	VerbMap: "map", VerbTouch: "touch", VerbAdvise: "advise", VerbUnmap: "unmap", VerbProtect: "protect",
 	VerbRemap: "remap", VerbLock: "lock", VerbUnlock: "unlock", VerbBrk: "brk", VerbPrctl: "prctl",
 	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
-	VerbDropCaches: "drop-caches",
+	VerbDropCaches: "drop-caches", VerbLockAll: "lock-all", VerbUnlockAll: "unlock-all", VerbSplit: "split",
+	VerbKhugepaged: "khugepaged", VerbPool: "pool", VerbOvercommit: "overcommit", VerbExpectPool: "expect-pool",
 }
 
 // String is the word that begins the step's line.
@@ -51,13 +60,18 @@ type Step struct {
 	Access mm.Access
 	Flags  mm.OpFlags
 	Advice mm.Advice
-	Step   int64    // Touch: bytes from one touch to the next, 0 for one page
-	Place  Place    // Map, Remap: where the result lies
-	Size   mm.Bytes // Remap: new length, 0 for the old; Brk: the heap's new length
-	Name   string   // Fork, In: the process
-	Prctl  uint8    // an mm.THPDisable
-	Expect Expected // Expect
-	Errno  mm.Errno // Result: of the step before
+	Step   int64     // Touch: bytes from one touch to the next, 0 for one page
+	Place  Place     // Map, Remap: where the result lies
+	Size   mm.Bytes  // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
+	Change int8      // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
+	Free   bool      // Map, Remap: the kernel chooses where; with a Place, that is a hint
+	How    uint8     // LockAll: bits of lockAllNames
+	Name   string    // Fork, In: the process
+	Prctl  uint8     // an mm.THPDisable
+	Expect Expected  // Expect
+	Errno  mm.Errno  // Result: of the step before
+	Bus    int64     // Result: 1 claims that every refused touch before it got SIGBUS, and that one was
+	Pool   poolClaim // Pool, Overcommit: the first; ExpectPool
 }
 
 // Area is a part of a region: bytes [From, To) from its start, where the
@@ -88,15 +102,24 @@ type Expected struct {
 // Where regions lie. Each has a slot of its own, numbered by first appearance,
 // far from whatever else a process maps.
 const (
-	pageSize          = 4096
-	anchorAt mm.VA    = 0x10000  // a page below everything
-	heapAt   mm.VA    = 0x805000 // behind the helper's code, randomisation off
-	arenaAt  mm.VA    = 0x100000000000
-	slotSize mm.Bytes = 256 << 20
-	maxSlots          = 64
-	arenaEnd          = arenaAt + (maxSlots+2)*mm.VA(slotSize)
-	maxLen   mm.Bytes = 128 << 20
-	mainName          = "main"
-	heapName          = "heap"
-	pmdSize  mm.Bytes = 2 << 20
+	pageSize           = 4096
+	anchorAt  mm.VA    = 0x10000  // a page below everything
+	heapAt    mm.VA    = 0x805000 // behind the helper's code, randomisation off
+	arenaAt   mm.VA    = 0x100000000000
+	slotSize  mm.Bytes = 256 << 20
+	maxSlots           = 64
+	arenaEnd           = arenaAt + (maxSlots+2)*mm.VA(slotSize)
+	maxLen    mm.Bytes = 128 << 20
+	mainName           = "main"
+	heapName           = "heap"
+	stackName          = "stack"
+	stackSpan          = 8 << 20 // what a stack may grow to, the usual RLIMIT_STACK
+	pmdSize   mm.Bytes = 2 << 20
+)
+
+// Where the kernel places mappings: below mapTop, randomisation off and stacks
+// bound. What it can come to lies above mapLow.
+const (
+	mapTop mm.VA = 1<<47 - pageSize - 128<<20
+	mapLow       = mapTop - 2<<30
 )

@@ -62,7 +62,7 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range uint64(60) {
-		p := Generate(9, n, GeneratePolicy(n, n%2 == 0), 40)
+		p := Generate(9, n, GeneratePolicy(n, n%2 == 0), 40, n%3 == 0)
 		q, err := Parse("again", strings.NewReader(p.String()))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, p)
@@ -150,7 +150,7 @@ func TestDifferences(t *testing.T) {
 // TestShrink: a difference that one touch makes is shrunk to what that touch
 // needs.
 func TestShrink(t *testing.T) {
-	p := Generate(3, 7, "2m=madvise", 40)
+	p := Generate(3, 7, "2m=madvise", 40, true)
 	p.Steps = append(p.Steps, Step{Verb: VerbMap, Area: Area{Region: "zz", To: 64 << 10}, Access: mm.Read | mm.Write},
 		Step{Verb: VerbTouch, Area: Area{Region: "zz", Whole: true}, Access: mm.Write})
 	small, d := Shrink(p, func(q *Program) *Difference {
@@ -212,4 +212,47 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// neverCounted are counters that no program can move, and why.
+var neverCounted = map[string]string{
+	"split_failed":          "nothing pins pages",
+	"thp_split_page_failed": "nothing pins pages",
+}
+
+// TestNothingMissing: all that programs may have occurs in a few hundred of
+// them, as they are for the kernel or for the model alone.
+func TestNothingMissing(t *testing.T) {
+	rules, err := mm.RulesFor("6.18")
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := map[string]int{}
+	for _, vary := range []bool{false, true} {
+		o := Options{Seed: 5, Programs: 250, Steps: 40, Rules: rules, Split: true, Vary: vary}
+		if vary {
+			o.Programs *= 2 // there are many sizes to run out of
+		}
+		rep, err := CheckModel(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range rep.Stats.Zeros() {
+			never[name]++
+		}
+	}
+	for name, n := range never {
+		why := ""
+		if n < 2 {
+			continue
+		}
+		for what, reason := range neverCounted {
+			if strings.HasSuffix(name, what) {
+				why = reason
+			}
+		}
+		if why == "" {
+			t.Errorf("%s: never", name)
+		}
+	}
 }

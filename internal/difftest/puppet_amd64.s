@@ -168,9 +168,13 @@ quit:
 	BYTE $0x0f; BYTE $0x0b; BYTE $0x0f; BYTE $0x0b; BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $'1'
 
 // The handler of SIGSEGV and SIGBUS counts in the saved R14 and skips the
-// instruction.
+// instruction. SIGBUS counts in the upper half too.
 TEXT ·puppetSignal(SB), NOSPLIT|NOFRAME, $0-0
 	INCQ 88(DX)
+	CMPL DI, $7
+	JNE  segv
+	INCL 92(DX)
+segv:
 	ADDQ $5, 168(DX)
 	MOVL $15, AX // rt_sigreturn; RSP stands at the restorer's address, which is skipped
 	ADDQ $8, SP

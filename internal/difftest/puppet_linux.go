@@ -68,6 +68,11 @@ func (r *reply) errno() mm.Errno {
 	return mm.OK
 }
 
+// refused and bus are how many touches were refused, and got SIGBUS: the
+// signal handler counts the one in the low half, the other in the high half.
+func (r *reply) refused() uint64 { return r.Refused & (1<<32 - 1) }
+func (r *reply) bus() uint64     { return r.Refused >> 32 }
+
 func (r *reply) faults() uint64 {
 	return r.MinorAfter - r.MinorBefore + r.MajorAfter - r.MajorBefore
 }
@@ -175,6 +180,16 @@ func startUnshuffled(cmd *exec.Cmd) error {
 	}
 	unix.RawSyscall(unix.SYS_PERSONALITY, was|addrNoRandomize, 0, 0)
 	defer unix.RawSyscall(unix.SYS_PERSONALITY, was, 0, 0)
+	// Where mappings go depends on how far the stack may grow, too.
+	var limit unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_STACK, nil, &limit); err != nil {
+		return fmt.Errorf("stack limit: %w", err)
+	}
+	bound := unix.Rlimit{Cur: stackSpan, Max: limit.Max}
+	if err := unix.Prlimit(0, unix.RLIMIT_STACK, &bound, nil); err != nil {
+		return fmt.Errorf("stack limit: %w", err)
+	}
+	defer unix.Prlimit(0, unix.RLIMIT_STACK, &limit, nil)
 	return cmd.Start()
 }
 
@@ -241,6 +256,7 @@ func (p *puppet) prepare() error {
 		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGBUS), puppetPokes, 0, 8) },
 		func() error { return words(1, restorer, handler, 0) }, // SIG_IGN: no zombies
 		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGCHLD), puppetPokes, 0, 8) },
+		func() error { return p.unmapOthers(call) },
 		func() error { return words(1) },
 		func() error { return call(unix.SYS_SCHED_SETAFFINITY, 0, 8, puppetPokes) },
 	}

@@ -18,6 +18,8 @@ type Options struct {
 	Time     time.Duration
 	Rules    mm.Rules
 	Kernel   string    // for the report
+	Split    bool      // programs may force splits: the kernel lets them
+	Vary     bool      // every program has a machine of its own; the model alone has them
 	Paranoid bool      // hold the model to its own invariants after every step
 	Show     io.Writer // where pages are shown after every step, nil: nowhere
 
@@ -97,43 +99,6 @@ func (r *Report) add(p *Program, out *Outcome) {
 	r.Stats.add(p, out)
 }
 
-// Stats says what the programs of a run had in them.
-type Stats struct {
-	Verbs    map[string]int   `json:"steps"`
-	Advice   map[string]int   `json:"advice"`
-	Orders   map[string]int   `json:"pages_by_size"`
-	Counters map[string]int64 `json:"counters"`
-	Errnos   map[string]int   `json:"results"`
-}
-
-func (s *Stats) init() {
-	s.Verbs, s.Advice, s.Orders = map[string]int{}, map[string]int{}, map[string]int{}
-	s.Counters, s.Errnos = map[string]int64{}, map[string]int{}
-}
-
-func (s *Stats) add(p *Program, out *Outcome) {
-	for i := range p.Steps[:out.Steps] {
-		st := &p.Steps[i]
-		s.Verbs[st.Verb.String()]++
-		if st.Verb == VerbAdvise {
-			s.Advice[adviceName(st.Advice)]++
-		}
-	}
-	for o, n := range out.Orders {
-		if n > 0 {
-			s.Orders[sizeText(pageSize<<o)] += n
-		}
-	}
-	for i, name := range CounterNames() {
-		if out.Moved != nil && out.Moved[i] != 0 {
-			s.Counters[name] += out.Moved[i]
-		}
-	}
-	for e, n := range out.Errnos {
-		s.Errnos[e.String()] += n
-	}
-}
-
 // CheckModel runs programs on the model alone: what it finds are expect lines
 // that do not hold, and with Paranoid contradictions within the model, which
 // are errors.
@@ -182,7 +147,14 @@ func (o *Options) program(n int) *Program {
 		return o.Files[n]
 	}
 	group := uint64(n / perPolicy)
-	return Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps)
+	if o.Vary {
+		group = uint64(n / 3) // no settings to change
+	}
+	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3 && !o.Vary), o.Steps, o.Split)
+	if o.Vary {
+		p.Machine = generateMachine(o.Seed, uint64(n))
+	}
+	return p
 }
 
 // watch is what Show asks for.

@@ -17,8 +17,9 @@ type Outcome struct {
 	Difference *Difference
 
 	Orders [mm.NumOrders]int // pages seen on the model's side, by order
-	Moved  []int64           // the model's counters at the end
+	Moves  []int             // in how many steps each of the model's counters moved
 	Errnos map[mm.Errno]int
+	last   []int64
 }
 
 // Watcher sees what each side showed after a step; sides that do not run are
@@ -100,17 +101,22 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 	var m Seen
 	var h *Seen
 	var counter *Difference
+	var f floats
 	for i := range actions {
+		var room action
 		a := &actions[i]
 		if answers != nil && i >= len(answers.Steps) {
 			return out, answers.Err
 		}
-		if a.step.Verb == VerbExpect || a.step.Verb == VerbResult {
-			out.Difference = expect(a, &m, h)
+		if v := a.step.Verb; v == VerbExpect || v == VerbResult || v == VerbExpectPool {
+			out.Difference = expect(f.here(a, &room), &m, h)
 		} else if !a.none {
 			m.reset()
 			if err = x.Do(a, &m); err != nil {
 				return out, fmt.Errorf("%s: step %d: %s: model: %w", p.Name, i+1, a.step, err)
+			}
+			if m.Addr != 0 {
+				f.landed(a, m.Addr)
 			}
 			if answers != nil {
 				h = &answers.Steps[i]
@@ -123,8 +129,9 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 					d = nil
 				}
 				out.Difference = d
-				out.count(&m)
+				out.compared(&m)
 			}
+			out.saw(&m)
 			if watch != nil {
 				watch(i, &m, h)
 			}
@@ -138,27 +145,48 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 	if out.Difference == nil {
 		out.Difference = counter
 	}
-	out.Moved = append([]int64(nil), m.Counters...)
 	return out, nil
 }
 
-func (o *Outcome) count(s *Seen) {
+func (o *Outcome) compared(s *Seen) {
 	for i := range s.Procs {
 		o.Pages += len(s.Procs[i].Pages)
+	}
+	o.Counters += len(s.Counters)
+}
+
+// saw is what statistics are made of.
+func (o *Outcome) saw(s *Seen) {
+	for i := range s.Procs {
 		for k := range s.Procs[i].Pages {
 			o.Orders[s.Procs[i].Pages[k].Order]++
 		}
 	}
-	o.Counters += len(s.Counters)
 	if o.Errnos == nil {
 		o.Errnos = map[mm.Errno]int{}
+		o.Moves, o.last = make([]int, len(s.Counters)), make([]int64, len(s.Counters))
 	}
+	for i, n := range s.Counters {
+		if n != o.last[i] {
+			o.Moves[i]++
+		}
+	}
+	copy(o.last, s.Counters)
 	o.Errnos[s.Errno]++
 }
 
 // expect holds a program's claim against the sides; h is nil where one runs.
 func expect(a *action, m, h *Seen) *Difference {
-	if a.step.Verb == VerbResult {
+	switch {
+	case a.step.Verb == VerbExpectPool:
+		return expectPool(&a.step.Pool, m, h)
+	case a.step.Verb == VerbResult && a.step.Bus > 0:
+		if m.Bus == 0 || m.Bus != m.Refused {
+			return &Difference{What: "result", Model: fmt.Sprintf("%d of %d refused touches", m.Bus, m.Refused),
+				Host: "SIGBUS expected"}
+		}
+		return nil
+	case a.step.Verb == VerbResult:
 		if m.Errno != a.step.Errno {
 			return &Difference{What: "result", Model: m.Errno.String(), Host: a.step.Errno.String() + " expected"}
 		}

@@ -177,7 +177,7 @@ func (s *session) batch(set *kernel.Session) error {
 func (s *session) record(p *Program) (*job, error) {
 	j := s.judge.job(p)
 	var err error
-	j.answers, err = Record(p, func(*Program) (Executor, error) { return s.h.Start() }, j.answers)
+	j.answers, err = Record(p, func(p *Program) (Executor, error) { return s.h.Start(p) }, j.answers)
 	return j, err
 }
 
@@ -258,7 +258,7 @@ const (
 // machine can move, and twice for all else. d is how they differed before. The
 // answers that are kept are the last ones.
 func (s *session) settled(j *job, d *Difference) (verdict, *Difference) {
-	side := func(*Program) (Executor, error) { return s.h.Start() }
+	side := func(p *Program) (Executor, error) { return s.h.Start(p) }
 	row := 0
 	if d != nil {
 		row = 1
