@@ -23,6 +23,7 @@ type generator struct {
 	stack   bool
 	pageout bool // may have pageout, and then not free
 	split   bool // may have split
+	huge    genHuge
 }
 
 type genRegion struct {
@@ -48,6 +49,7 @@ func Generate(seed, n uint64, policy string, steps int, split bool) *Program {
 		split: split,
 	}
 	g.pageout = g.x.IntN(3) == 0
+	g.huge.on = hasPool(policy)
 	g.mapping()
 	for len(g.p.Steps) < steps && len(g.procs) > 0 {
 		g.step()
@@ -64,6 +66,10 @@ func (g *generator) chance(n int) bool { return g.x.IntN(n) == 0 }
 // step adds one step, or a few that belong together. A share of the steps is
 // hardly anything where what it needs is not there.
 func (g *generator) step() {
+	if g.huge.on && !g.chance(3) {
+		g.hugeStep()
+		return
+	}
 	k := g.x.IntN(genShares)
 	for i := range genSteps {
 		if k -= genSteps[i].share; k < 0 {

@@ -94,6 +94,9 @@ func (s *Stats) add(p *Program, out *Outcome) {
 			strings.HasPrefix(w, "max_ptes") {
 			w = w[:len(w)-len(value)] + "N"
 		}
+		if key, _, ok := strings.Cut(w, "=2m:"); ok {
+			w = key + "=2m:N"
+		}
 		s.Policies[w]++
 	}
 	for o, n := range out.Orders {
@@ -113,7 +116,8 @@ func (s *Stats) add(p *Program, out *Outcome) {
 // policyForms are the settings that policies may have.
 func policyForms() []string {
 	all := []string{"use_zero_page=0", "shrink_underused=0", "khugepaged_defrag=0", "max_ptes_none=N",
-		"max_ptes_shared=N", "max_ptes_swap=N"}
+		"max_ptes_shared=N", "max_ptes_swap=N",
+		"pool=2m:N", "overcommit=2m:N"}
 	for _, m := range []string{"always", "madvise", "never"} {
 		all = append(all, "enabled="+m)
 	}
@@ -140,6 +144,7 @@ var formNames = []string{
 	"remap grows in place", "remap moves", "remap moves and changes size", "remap keeps",
 	"protect none", "protect r", "protect w", "protect rw", "lock onfault",
 	"brk to a length", "brk up", "brk down", "prctl off", "prctl on", "prctl except-advised",
+	"map hugetlb", "map hugetlb shared", "map hugetlb noreserve",
 	"lock-all current", "lock-all future", "lock-all onfault", "area whole", "area one page", "area part",
 }
 
@@ -195,6 +200,10 @@ func (s *Step) mapForms(add func(bool, string)) {
 	add(s.Area.To == 64<<20, "map 64 MB")
 	add(s.Access&mm.Prot == mm.Read, "map read-only")
 	add(s.Access&mm.Prot == 0, "map without access")
+	huge := s.Flags&mm.MapHugetlb != 0
+	add(huge, "map hugetlb")
+	add(huge && s.Flags&mm.MapShared != 0, "map hugetlb shared")
+	add(huge && s.Flags&mm.MapNoReserve != 0, "map hugetlb noreserve")
 }
 
 func (s *Step) touchForms(add func(bool, string)) {
