@@ -351,6 +351,9 @@ func (c *compiler) touch(a *action) {
 		step = 1
 	}
 	op.Stride = int32(step)
+	if a.step.Second {
+		op.Thread = 1
+	}
 	if step < 0 {
 		op.Page += uint64(a.n) - 1
 		a.at += mm.VA(a.n-1) * pageSize

@@ -310,6 +310,7 @@ func (g *generator) touch() {
 	if s.Access == mm.Write && g.chance(4) {
 		s.Access |= mm.ZeroData
 	}
+	s.Second = g.chance(6)
 	g.add(s)
 }
 

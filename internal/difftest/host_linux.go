@@ -283,7 +283,14 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 				how = 2
 			}
 		}
-		return p.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
+		who := p.puppet
+		if op.Thread != 0 {
+			var err error
+			if who, err = p.other(); err != nil {
+				return reply{}, err
+			}
+		}
+		return who.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
 	case mm.OpMap:
 		if op.Flags&(mm.MapFixed|mm.MapHint) == 0 {
 			at = 0
@@ -296,7 +303,7 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 	case mm.OpAdvise:
 		return sys(unix.SYS_MADVISE, at, n, op.Arg)
 	case mm.OpRemap:
-		return sys(unix.SYS_MREMAP, at, n, op.Arg*pageSize, uint64(op.Flags), uint64(a.to))
+		return sys(unix.SYS_MREMAP, at, n, op.Arg*pageSize, remapFlags(op), uint64(a.to))
 	case mm.OpLock:
 		return sys(unix.SYS_MLOCK2, at, n, uint64(op.Flags&mm.LockOnFault))
 	case mm.OpUnlock:
@@ -328,6 +335,19 @@ func brk(sys func(uint64, ...uint64) (reply, error), want uint64) (reply, error)
 		r.Result = -int64(mm.ENOMEM)
 	}
 	return r, err
+}
+
+func remapFlags(op *mm.Op) (f uint64) {
+	if op.Flags&mm.RemapFixed != 0 {
+		f |= unix.MREMAP_FIXED
+	}
+	if op.Flags&mm.RemapMayMove != 0 {
+		f |= unix.MREMAP_MAYMOVE
+	}
+	if op.Flags&mm.RemapDontUnmap != 0 {
+		f |= unix.MREMAP_DONTUNMAP
+	}
+	return f
 }
 
 func mapFlags(op *mm.Op) uint64 {

@@ -247,6 +247,12 @@ var options = []option{
 		s.Access |= mm.ZeroData
 		return nil
 	}},
+	{verb: VerbTouch, key: "thread", set: func(s *Step, v string) error {
+		if s.Second = v == "2"; !s.Second {
+			return fmt.Errorf("thread=%s: want thread=2", v)
+		}
+		return nil
+	}},
 	{verb: VerbRemap, key: "to", set: (*Step).setTo},
 	{verb: VerbRemap, key: "at", set: (*Step).setPlace},
 	{verb: VerbRemap, key: "keep", flag: mm.RemapDontUnmap},

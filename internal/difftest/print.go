@@ -110,6 +110,9 @@ func (s *Step) optionWords(w []string) []string {
 		if s.Access&mm.ZeroData != 0 {
 			w = append(w, "data=zero")
 		}
+		if s.Second {
+			w = append(w, "thread=2")
+		}
 	}
 	return w
 }

@@ -64,6 +64,7 @@ type Step struct {
 	Place  Place     // Map, Remap: where the result lies
 	Size   mm.Bytes  // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
 	Change int8      // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
+	Second bool      // Touch: by the process's second thread
 	Free   bool      // Map, Remap: the kernel chooses where; with a Place, that is a hint
 	How    uint8     // LockAll: bits of lockAllNames
 	Name   string    // Fork, In: the process
@@ -117,9 +118,9 @@ const (
 	pmdSize   mm.Bytes = 2 << 20
 )
 
-// Where the kernel places mappings: below mapTop, randomisation off and stacks
-// bound. What it can come to lies above mapLow.
+// Where the kernel places mappings: 128 MB below the end of what a program can
+// map, randomisation off and stacks bound; a hint may lie above that.
 const (
-	mapTop mm.VA = 1<<47 - pageSize - 128<<20
+	mapTop mm.VA = 1<<47 - pageSize
 	mapLow       = mapTop - 2<<30
 )

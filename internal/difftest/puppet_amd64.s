@@ -33,11 +33,11 @@ hello:
 	XORL R15, R15
 	JMP  area
 
-	// All pages of the area are made writable here, outside what is measured:
-	// a fork has taken that away.
+	// All pages of both areas, one for each thread, are made writable here, outside
+	// what is measured: a fork has taken that away.
 area:
-	MOVQ R12, AX
-	MOVL $16, CX
+	MOVQ $0x400000, AX
+	MOVL $32, CX
 each:
 	ORB  $0, 0(AX)
 	ADDQ $4096, AX
@@ -80,6 +80,8 @@ each:
 	CMPQ AX, $3
 	JEQ  poke
 	CMPQ AX, $4
+	JEQ  thread
+	CMPQ AX, $5
 	JEQ  spin
 
 	MOVQ 8(R12), AX // any system call
@@ -136,6 +138,23 @@ fork:
 	CMPQ AX, $0
 	JNE  done
 	MOVQ 8(R12), R13
+	JMP  hello
+
+	// Thread: descriptor of its socket, start of its area. It has no stack, but
+	// none is used; its signal stack is set by a command.
+thread:
+	MOVL $56, AX // clone
+	MOVL $0x50f00, DI // VM, FS, FILES, SIGHAND, THREAD, SYSVSEM
+	XORL SI, SI
+	XORL DX, DX
+	XORL R10, R10
+	MOVQ 8(R12), R8
+	MOVQ 16(R12), R9
+	SYSCALL
+	CMPQ AX, $0
+	JNE  done
+	MOVQ R8, R13
+	MOVQ R9, R12
 	JMP  hello
 
 	// Poke: address, value.

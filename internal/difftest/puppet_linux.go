@@ -24,14 +24,14 @@ import (
 const (
 	puppetAreaAt  = 0x400000
 	puppetCodeAt  = uint64(heapAt) - pageSize // the heap begins behind it
-	puppetAreaLen = 16 * pageSize
+	puppetAreaLen = 16 * pageSize             // of one thread; two threads have one each
 	puppetStack   = puppetAreaAt + 2*pageSize
 	puppetPokes   = puppetAreaAt + 1024 // room for arguments in memory
 )
 
-// maxPuppets is how many processes there may be beside the first: a program's,
-// the decoy, and one for each CPU that is to be held.
-func maxPuppets() int { return maxProcs + 1 + min(runtime.NumCPU(), mostHeld+1) - 1 }
+// maxPuppets is how many threads there may be beside the first process: two in
+// each of a program's and of the decoy, and one for each CPU that is to be held.
+func maxPuppets() int { return 2*(maxProcs+1) + min(runtime.NumCPU()-1, mostHeld) }
 
 // puppets are one first process, which only forks, and the sockets of those
 // that it and they fork. The first keeps huge pages off for itself.
@@ -48,6 +48,7 @@ type puppet struct {
 	socket int // index in set.ours
 	pid    int
 	pidfd  int
+	second *puppet // the other thread, nil until a step asks for it
 }
 
 // reply is what a puppet says of one command.
@@ -83,6 +84,7 @@ const (
 	doTouch
 	doFork
 	doPoke
+	doThread
 	doSpin
 )
 
@@ -103,7 +105,7 @@ func puppetELF() []byte {
 		uint16(64), uint16(56), uint16(2), uint16(64), uint16(0), uint16(0))
 	w(uint32(1), uint32(5), uint64(0), uint64(puppetCodeAt), uint64(puppetCodeAt), total, total, uint64(pageSize))
 	w(uint32(1), uint32(6), uint64(0), uint64(puppetAreaAt), uint64(puppetAreaAt), uint64(0),
-		uint64(puppetAreaLen), uint64(pageSize))
+		uint64(2*puppetAreaLen), uint64(pageSize))
 	b.Write(code)
 	b.Write(signal)
 	return b.Bytes()
@@ -329,6 +331,40 @@ func (p *puppet) fork() (*puppet, reply, error) {
 	return c, r, err
 }
 
+// other is the process's second thread, which begins when it is first asked for.
+func (p *puppet) other() (*puppet, error) {
+	if p.second != nil {
+		return p.second, nil
+	}
+	s := p.set
+	if len(s.free) == 0 {
+		return nil, fmt.Errorf("more than %d threads", len(s.ours)-1)
+	}
+	t := &puppet{set: s, socket: s.free[len(s.free)-1], pid: p.pid, pidfd: -1}
+	area := uint64(puppetAreaAt + puppetAreaLen)
+	r, err := p.do(doThread, uint64(3+t.socket), area)
+	if err == nil && r.errno() != mm.OK {
+		err = fmt.Errorf("thread: %w", r.errno())
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.free = s.free[:len(s.free)-1]
+	if _, err := t.receive(); err != nil {
+		return nil, err
+	}
+	for i, x := range []uint64{area + 2*pageSize, 0, puppetAreaLen - 2*pageSize} {
+		if _, err := t.do(doPoke, area+1024+8*uint64(i), x); err != nil {
+			return nil, err
+		}
+	}
+	if r, err := t.do(doSyscall, unix.SYS_SIGALTSTACK, area+1024, 0); err != nil || r.errno() != mm.OK {
+		return nil, fmt.Errorf("thread: signal stack: %s, %w", r.errno(), err)
+	}
+	p.second = t
+	return t, nil
+}
+
 // exit ends the process and waits until its memory has gone.
 func (p *puppet) exit() error {
 	defer unix.Close(p.pidfd)
@@ -344,6 +380,9 @@ func (p *puppet) exit() error {
 		}
 		if n > 0 {
 			p.set.free = append(p.set.free, p.socket)
+			if p.second != nil {
+				p.set.free = append(p.set.free, p.second.socket)
+			}
 			return nil
 		}
 	}

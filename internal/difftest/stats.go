@@ -139,7 +139,7 @@ var formNames = []string{
 	"map aligned", "map not aligned", "map beside or over another", "map noreplace", "map stack flag", "map noreserve",
 	"map populate", "map locked", "map a stack", "map 64 MB", "map read-only", "map without access",
 	"map anywhere", "map with a hint", "remap anywhere",
-	"touch read", "touch write", "touch write zeros", "touch one page", "touch forward", "touch backward",
+	"touch by a second thread", "touch read", "touch write", "touch write zeros", "touch one page", "touch forward", "touch backward",
 	"touch strided", "touch strided backward", "touch the stack", "touch the heap",
 	"remap grows in place", "remap moves", "remap moves and changes size", "remap keeps",
 	"protect none", "protect r", "protect w", "protect rw", "lock onfault",
@@ -210,6 +210,7 @@ func (s *Step) touchForms(add func(bool, string)) {
 	add(s.Access&mm.Write == 0, "touch read")
 	add(s.Access&mm.Write != 0, "touch write")
 	add(s.Access&mm.ZeroData != 0, "touch write zeros")
+	add(s.Second, "touch by a second thread")
 	add(s.Area.Single, "touch one page")
 	add(!s.Area.Single && s.Step == 0, "touch forward")
 	add(s.Step == -pageSize, "touch backward")
