@@ -23,7 +23,7 @@ process of ours spins, and all of ours come before ordinary ones.
 	CPU 0   we: read | the program's process: step | we: read
 	CPU 1.. spin ------------------------------------------ end
 
-No window is longer than holdRounds take: what waits for another CPU's work, as
+No window is longer than the rounds take: what waits for another CPU's work, as
 MADV_COLLAPSE does when it drains the lists of all CPUs, goes on then.
 */
 type alone struct {
@@ -35,10 +35,11 @@ type alone struct {
 }
 
 const (
-	mostHeld   = 31      // CPUs that are held at most; where there are more, there is no alone
-	holdRounds = 200_000 // of a PAUSE: some 10 ms
-	wordsAt    = uint64(0x600000)
-	fifo       = 1
+	mostHeld  = 31        // CPUs that are held at most; where there are more, there is no alone
+	shortHold = 100_000   // rounds of a PAUSE: some 5 ms
+	longHold  = 4_000_000 // long enough for any run of touches, far below what real-time tasks may take
+	wordsAt   = uint64(0x600000)
+	fifo      = 1
 )
 
 // newAlone prepares to hold the other CPUs. It belongs to the thread that calls
@@ -129,15 +130,15 @@ func setFIFO(tid int, on bool) error {
 	return nil
 }
 
-// begin holds the other CPUs until end.
-func (a *alone) begin() error {
+// begin holds the other CPUs until end, or for so many rounds.
+func (a *alone) begin(rounds uint64) error {
 	if err := setFIFO(a.tid, true); err != nil {
 		return err
 	}
 	for i, p := range a.hogs {
 		atomic.StoreUint32(&a.words[2*i], 0)
 		atomic.StoreUint32(&a.words[2*i+1], 0)
-		if err := p.send(doSpin, wordsAt+8*uint64(i), holdRounds); err != nil {
+		if err := p.send(doSpin, wordsAt+8*uint64(i), rounds); err != nil {
 			return err
 		}
 	}

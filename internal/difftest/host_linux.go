@@ -104,6 +104,12 @@ func (h *Host) Start(p *Program) (*hostRun, error) {
 	if err := r.bystanders(p); err != nil {
 		return nil, err
 	}
+	if p.has(VerbDropCaches) {
+		// Huge pages of others that wait to be split go now, not in a step.
+		if _, err := h.drop.Write([]byte("2")); err != nil {
+			return nil, err
+		}
+	}
 	return r, r.begin()
 }
 
@@ -221,7 +227,11 @@ func (r *hostRun) Do(a *action, s *Seen) (err error) {
 func (r *hostRun) counted(a *action, s *Seen) (err error) {
 	// khugepaged is one of the others.
 	if r.alone != nil && a.step.Verb != VerbKhugepaged {
-		if err := r.alone.begin(); err != nil {
+		rounds := uint64(longHold)
+		if a.step.Advice == mm.AdviseCollapse || a.drop {
+			rounds = shortHold
+		}
+		if err := r.alone.begin(rounds); err != nil {
 			return err
 		}
 		defer func() {

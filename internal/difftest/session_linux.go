@@ -174,10 +174,13 @@ func (s *session) batch(set *kernel.Session) error {
 	return s.results(true)
 }
 
+// start starts a program on this host.
+func (s *session) start(p *Program) (Executor, error) { return s.h.Start(p) }
+
 func (s *session) record(p *Program) (*job, error) {
 	j := s.judge.job(p)
 	var err error
-	j.answers, err = Record(p, func(p *Program) (Executor, error) { return s.h.Start(p) }, j.answers)
+	j.answers, err = Record(p, s.start, j.answers)
 	return j, err
 }
 
@@ -201,6 +204,11 @@ func (s *session) results(all bool) error {
 // differs in the same way again and again.
 func (s *session) one(j *job) error {
 	p := j.p
+	if j.err != nil { // a process that did not answer in time: once more
+		if _, j.err = Record(p, s.start, j.answers); j.err == nil {
+			j.out, j.err = Judge(p, s.model, j.answers, nil)
+		}
+	}
 	if j.err != nil {
 		return fmt.Errorf("%s: %w\n%s", p.Name, j.err, p)
 	}
@@ -258,14 +266,13 @@ const (
 // machine can move, and twice for all else. d is how they differed before. The
 // answers that are kept are the last ones.
 func (s *session) settled(j *job, d *Difference) (verdict, *Difference) {
-	side := func(p *Program) (Executor, error) { return s.h.Start(p) }
 	row := 0
 	if d != nil {
 		row = 1
 	}
 	for range mostTries {
 		var err error
-		if j.answers, err = Record(j.p, side, j.answers); err != nil {
+		if j.answers, err = Record(j.p, s.start, j.answers); err != nil {
 			return unsettled, nil
 		}
 		out, err := Judge(j.p, s.model, j.answers, nil)
