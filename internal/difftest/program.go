@@ -60,19 +60,21 @@ type Step struct {
 	Access mm.Access
 	Flags  mm.OpFlags
 	Advice mm.Advice
-	Step   int64     // Touch: bytes from one touch to the next, 0 for one page
-	Place  Place     // Map, Remap: where the result lies
-	Size   mm.Bytes  // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
-	Change int8      // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
-	Second bool      // Touch: by the process's second thread
-	Free   bool      // Map, Remap: the kernel chooses where; with a Place, that is a hint
-	How    uint8     // LockAll: bits of lockAllNames
-	Name   string    // Fork, In: the process
-	Prctl  uint8     // an mm.THPDisable
-	Expect Expected  // Expect
-	Errno  mm.Errno  // Result: of the step before
-	Bus    int64     // Result: 1 claims that every refused touch before it got SIGBUS, and that one was
-	Pool   poolClaim // Pool, Overcommit: the first; ExpectPool
+	Step   int64    // Touch: bytes from one touch to the next, 0 for one page
+	Place  Place    // Map, Remap: where the result lies
+	Size   mm.Bytes // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
+	Change int8     // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
+	Second bool     // Touch: by the process's second thread
+	Free   bool     // Map, Remap: the kernel chooses where; with a Place, that is a hint
+	How    uint8    // LockAll: bits of lockAllNames
+	Name   string   // Fork, In: the process
+	Prctl  uint8    // an mm.THPDisable
+	Expect Expected // Expect
+	Errno  mm.Errno // Result: of the step before
+
+	// Of hugetlb.
+	Bus  int64     // Result: 1 claims that the last step's touches were refused, all by SIGBUS
+	Pool poolClaim // Pool, Overcommit: the first number; ExpectPool
 }
 
 // Area is a part of a region: bytes [From, To) from its start, where the
