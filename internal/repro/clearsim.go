@@ -57,8 +57,8 @@ func (r *clearRun) missRate() float64 { return r.misses / r.references }
 // Turns of a process over a huge page: until the caches are as they stay, and
 // counted.
 const (
-	warmTurns    = 4
-	countedTurns = 8
+	warmTurns    = 3
+	countedTurns = 6
 )
 
 // stream is one process on its hardware thread. Its life is turns of
