@@ -283,6 +283,7 @@ func predictFoot(d *doc, p *predict.Prediction) {
 	d.gap()
 	d.line(predict.NotPredicted)
 	d.line(fmt.Sprintf("kernel time by machine profile %s; memory: %s%s", p.Profile, p.Memory, limitText(p.Limit)))
+	predictTimes(d, p)
 	if p.Preset {
 		d.line("a preset is typical of machines of its kind; what a fault costs differs several-fold between " +
 			"machines, above all between virtual ones (hugelab calibrate measures it)")
@@ -311,4 +312,17 @@ func newTable(head ...string) table.Writer {
 	t.AppendHeader(row)
 	t.SetColumnConfigs(cols)
 	return t
+}
+
+// leftAfter aligns the columns from number n on (counted from 1) to the left.
+func leftAfter(t table.Writer, n int) {
+	cols := []table.ColumnConfig{{Number: 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}}
+	for i := 2; i < 12; i++ {
+		c := table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight}
+		if i >= n {
+			c.Align, c.AlignHeader = text.AlignLeft, text.AlignLeft
+		}
+		cols = append(cols, c)
+	}
+	t.SetColumnConfigs(cols)
 }

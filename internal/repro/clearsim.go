@@ -38,6 +38,19 @@ type clearSetup struct {
 	known bool // the fault's address reaches the clearing; else the page's start
 }
 
+// target is the sub-page that clearing works towards.
+func (c *clearSetup) target() uint32 {
+	if c.known && c.use.Reverse {
+		return subPages - 1
+	}
+	return 0
+}
+
+// sameOrder says whether two setups do the same in the same order.
+func (c clearSetup) sameOrder(d clearSetup) bool {
+	return c.use == d.use && c.order == d.order && c.target() == d.target()
+}
+
 // clearRun is what a setup came to in its steady state: all processes of one
 // package, scaled to the machine.
 type clearRun struct {
@@ -57,8 +70,8 @@ func (r *clearRun) missRate() float64 { return r.misses / r.references }
 // Turns of a process over a huge page: until the caches are as they stay, and
 // counted.
 const (
-	warmTurns    = 3
-	countedTurns = 6
+	warmTurns    = 4
+	countedTurns = 12
 )
 
 // stream is one process on its hardware thread. Its life is turns of
@@ -82,24 +95,24 @@ type clearSim struct {
 	m       *hw.Machine
 	set     clearSetup
 	caches  *hw.Hierarchy
-	streams []stream
+	streams []stream // a heap by time
 	order   []uint32
 	free    []float64 // when each core has issued what its threads gave it
 	pages   uint64    // huge pages so far
 	load    float64   // sum over streams
 
-	line, lines             float64 // bytes of a line, lines of a sub-page
-	l2, llc, memory         float64 // latencies
-	bandwidth               float64 // bytes a ns
-	clock, width            float64
-	fills, queue            float64
-	clearRate, copyRate     float64
-	faultNanos              float64
-	reads                   bool
-	user, kernel            float64 // ns
-	userInstr, kernelInstr  float64
-	written, prefetchedRate float64
-	refs, misses            float64 // lines
+	line, lines            float64 // bytes of a line, lines of a sub-page
+	l2, llc, memory        float64 // latencies
+	bandwidth              float64 // bytes a ns
+	clock, width           float64
+	fills, queue           float64
+	clearRate, copyRate    float64
+	faultNanos             float64
+	reads                  bool
+	user, kernel           float64 // ns
+	userInstr, kernelInstr float64
+	written, prefetched    float64
+	refs, misses           float64 // lines
 }
 
 // runClear simulates a setup on a machine.
@@ -122,12 +135,15 @@ func newClearSim(m *hw.Machine, seed uint64, set clearSetup) (*clearSim, error) 
 		m: m, set: set, line: m.Get("line"), l2: m.Get("l2.latency"), llc: m.Get("llc.latency"),
 		memory: m.Get("memory.latency"), bandwidth: m.Get("memory.bandwidth"), clock: m.Get("cpu.clock"),
 		width: m.Get("cpu.width"), fills: m.Get("cpu.fill_buffers"), queue: m.Get("cpu.queue"),
-		clearRate: m.Get("clear.rate"), copyRate: m.Get("copy.rate"), reads: m.Int("clear.reads") != 0, prefetchedRate: m.Get("llc.prefetched"),
+		clearRate: m.Get("clear.rate"), copyRate: m.Get("copy.rate"),
+		reads:      m.Int("clear.reads") != 0,
+		prefetched: m.Get("llc.prefetched"),
 	}
 	sockets, cores := m.Int("cpu.sockets"), m.Int("cpu.cores")
 	procs := set.use.Processes
 	procs = (procs + sockets - 1) / sockets // of this package
-	if s.line < 8 || s.line > baseBytes || s.bandwidth <= 0 || s.clock <= 0 || s.clearRate <= 0 || s.copyRate <= 0 || s.queue <= 0 || s.fills <= 0 || s.width <= 0 {
+	if s.line < workload.Word || s.line > baseBytes ||
+		min(s.bandwidth, s.clock, s.width, s.clearRate, s.copyRate, s.queue, s.fills) <= 0 {
 		return nil, fmt.Errorf("a size of lines, a rate or a queue is out of range")
 	}
 	if procs > cores*m.Int("cpu.threads") {
@@ -142,13 +158,10 @@ func newClearSim(m *hw.Machine, seed uint64, set clearSetup) (*clearSim, error) 
 	if s.caches, err = hw.NewHierarchy(m, sample); err != nil {
 		return nil, err
 	}
-	target := uint32(0)
-	if set.known && set.use.Reverse {
-		target = subPages - 1
-	}
-	s.order = set.order.AppendOrder(nil, subPages, target)
+	s.order = set.order.AppendOrder(nil, subPages, set.target())
 	n := &m.Costs().Nanos
-	s.faultNanos = n[mm.PrimFaultUser] + n[mm.PrimAllocBuddy] + n[mm.PrimCharge] + n[mm.PrimRmapAdd] + n[mm.PrimPMDSet]
+	s.faultNanos = n[mm.PrimFaultUser] + n[mm.PrimAllocBuddy] + n[mm.PrimCharge] + n[mm.PrimRmapAdd] +
+		n[mm.PrimPMDSet]
 	s.free = make([]float64, cores)
 	r := rand.New(rand.NewPCG(seed, 1))
 	for i := range procs {
@@ -164,15 +177,27 @@ func newClearSim(m *hw.Machine, seed uint64, set clearSetup) (*clearSim, error) 
 
 func (s *clearSim) newPage() uint64 { s.pages++; return s.pages }
 
-// first is the stream that is behind all others in time.
-func (s *clearSim) first() *stream {
-	f := &s.streams[0]
-	for i := range s.streams {
-		if s.streams[i].now < f.now {
-			f = &s.streams[i]
+// first is the stream that is behind all others in time: streams are a heap by
+// it, the earliest on top.
+func (s *clearSim) first() *stream { return &s.streams[0] }
+
+// settle puts the first stream, whose time has moved, in its place.
+func (s *clearSim) settle() {
+	h := s.streams
+	for i := 0; ; {
+		least := 2*i + 1
+		if least >= len(h) {
+			return
 		}
+		if r := least + 1; r < len(h) && h[r].now < h[least].now {
+			least = r
+		}
+		if h[i].now <= h[least].now {
+			return
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
 	}
-	return f
 }
 
 // forget starts the counting.
@@ -197,6 +222,7 @@ func (s *clearSim) run(steps int) {
 			st.at, st.page = 0, s.newPage()
 			st.source++
 		}
+		s.settle()
 	}
 }
 
@@ -318,7 +344,7 @@ func (s *clearSim) result(span float64) clearRun {
 		kernel:     s.kernel / busy,
 		ipc:        (s.userInstr + s.kernelInstr) / (busy * s.clock),
 		references: s.refs * s.lines / pages,
-		misses:     s.misses * (1 - s.prefetchedRate) * s.lines / pages,
+		misses:     s.misses * (1 - s.prefetched) * s.lines / pages,
 		reads:      float64(c.Reads) * s.lines / pages,
 		writes:     float64(c.Writes) * s.lines / pages,
 		bandwidth:  float64(c.Reads+c.Writes) * s.lines * s.line / span,

@@ -10,14 +10,19 @@ func TestParseUsemem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := Usemem{Processes: 88, Bytes: 2 << 30, Step: 16, Repeat: 1, Seconds: 300, Reverse: true, Anonymous: true, Hugetlb: true}
+	want := Usemem{
+		Processes: 88, Bytes: 2 << 30, Step: 16, Repeat: 1, Seconds: 300,
+		Reverse: true, Anonymous: true, Hugetlb: true,
+	}
 	if u != want {
 		t.Errorf("%+v, want %+v", u, want)
 	}
 	if u, err = ParseUsemem(strings.Fields("-j 1 4k")); err != nil || u.Step != Word || u.Bytes != 4096 {
 		t.Errorf("%+v %v: steps are words at least", u, err)
 	}
-	for _, bad := range []string{"", "-n", "-n x 1m", "-n 0 1m", "--sleep 3 1m", "-R --reverse 1m", "1q", "99999999t", "-n 9999999 1m"} {
+	for _, bad := range []string{
+		"", "-n", "-n x 1m", "-n 0 1m", "--sleep 3 1m", "-R --reverse 1m", "1q", "99999999t", "-n 9999999 1m",
+	} {
 		if _, err := ParseUsemem(strings.Fields(bad)); err == nil {
 			t.Errorf("%q was taken", bad)
 		}
