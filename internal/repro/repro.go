@@ -72,6 +72,9 @@ func (v Values) Get(name string) (float64, bool) {
 // printed in the order of Names.
 func Results() []Result {
 	return []Result{
+		anonWSeqHugetlb(),
+		anonWSeqTHP(),
+		anonCowSeq(),
 		thpMigration(),
 	}
 }
