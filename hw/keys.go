@@ -21,9 +21,14 @@ var Keys = append([]Key{
 	{"cpu.cores", "", "cores in a package", 2},
 	{"cpu.threads", "", "hardware threads in a core", 1},
 	{"cpu.clock", "GHz", "clock with all cores busy", 2.5},
+	{"cpu.width", "", "instructions a core finishes in a cycle at best", 4},
+	{"cpu.fill_buffers", "", "missing lines that a core's loads and stores keep in flight", 10},
+	{"cpu.queue", "", "missing lines that a core keeps in flight, prefetched ones among them", 16},
+	{"cpu.stores", "", "stores that wait in a core's store buffer", 42},
 	{"virtual", "", "1 under a hypervisor, else 0", 0},
 	{"processes", "", "processes of a workload; 0: as the workload has it", 0},
 
+	{"page.size", "B", "the base page", 4096},
 	{"nodes", "", "memory nodes", 1},
 	{"memory.latency", "ns", "a load from memory of the own node", 90},
 	{"memory.remote_latency", "ns", "a load from memory of another node", 140},
@@ -40,6 +45,23 @@ var Keys = append([]Key{
 	{"llc.size", "B", "last-level cache of a package", 32 << 20},
 	{"llc.ways", "", "its ways", 16},
 	{"llc.latency", "ns", "a hit in it", 20},
+	{"llc.slices", "", "its parts, to which lines are hashed; 0: one", 0},
+	{"llc.inclusive", "", "1: holds what the nearer caches hold; 0: takes what they evict", 0},
+	{"llc.policy", "", "which line goes: 0 least recent, 1 ages of two bits, 2 those or thin insertion, by duel", 0},
+
+	{"tlb1.4k", "", "first-level data TLB: entries for base pages", 64},
+	{"tlb1.4k.ways", "", "its ways; 0: fully associative", 4},
+	{"tlb1.2m", "", "entries for 2 MB pages; 0: they use those of base pages", 32},
+	{"tlb1.2m.ways", "", "its ways; 0: fully associative", 4},
+	{"tlb1.1g", "", "entries for 1 GB pages; 0: they use those of base pages", 4},
+	{"tlb1.1g.ways", "", "its ways; 0: fully associative", 0},
+	{"tlb2", "", "second-level TLB: entries shared by base and 2 MB pages", 1536},
+	{"tlb2.ways", "", "its ways; 0: fully associative", 6},
+	{"tlb2.1g", "", "its entries for 1 GB pages; 0: none", 16},
+	{"tlb2.1g.ways", "", "their ways; 0: fully associative", 4},
+	{"tlb2.latency", "ns", "a hit in it, more than a hit in the first", 3},
+	{"walk.step", "ns", "one look at a page table that a cache has", 5},
+	{"walk.cache", "", "entries of a walker's cache of middle tables", 32},
 
 	{"line.own", "ns", "an atomic operation on a cache line that the core has", 7},
 	{"line.near", "ns", "one on a line that another core of the package wrote last", 50},
@@ -59,6 +81,7 @@ var Keys = append([]Key{
 
 	{"copy.rate", "GB/s", "one core copying memory that no cache has, bytes copied", 4},
 	{"clear.rate", "GB/s", "one core clearing memory that no cache has", 8},
+	{"clear.reads", "", "1: clearing reads a missing line first, as plain stores do; 0: it claims the line", 0},
 }, workKeys()...)
 
 // workKeys are the keys of the primitives' prices.

@@ -158,7 +158,8 @@ func (m *Machine) put(v Value) {
 func (m *Machine) Values() []Value { return slices.Clone(m.values) }
 
 // Get is a number of the machine, or the key's default where the machine has
-// none. A key that keys.go does not list is a mistake of the caller: it panics.
+// none; a primitive's default is the preset's. A key that keys.go does not list
+// is a mistake of the caller: it panics.
 func (m *Machine) Get(key string) float64 {
 	at := keyIndex(key)
 	if at < 0 {
@@ -169,8 +170,16 @@ func (m *Machine) Get(key string) float64 {
 			return m.values[i].Value
 		}
 	}
+	if name, ok := strings.CutPrefix(key, workPrefix); ok {
+		p, _ := Preset(m.Profile)
+		prim, _ := mm.ParsePrim(name)
+		return p.Nanos[prim]
+	}
 	return Keys[at].Default
 }
+
+// IsWork says whether a key is the price of a primitive of the kernel's work.
+func IsWork(key string) bool { return strings.HasPrefix(key, workPrefix) }
 
 // Int is Get for counts.
 func (m *Machine) Int(key string) int { return int(math.Round(m.Get(key))) }

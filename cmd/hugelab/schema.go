@@ -22,6 +22,8 @@ func schemas() []schema {
 		{"predict", report.PredictSchema()},
 		{"calibrate", report.Schema("hugelab calibrate --json", calibrate.Result{})},
 		{"doctor", doctorSchema},
+		{"repro", report.Schema("hugelab repro --json", report.Repro{})},
+		{"machine", report.Schema("hugelab machine show --json", report.MachineJSON{})},
 	}
 }
 

@@ -23,8 +23,21 @@ type Result struct {
 	// error that says why not, where the running kernel can't.
 	Host func(context.Context) (Values, error)
 
+	// NoHost says why there is no Host.
+	NoHost string
+
 	// Main is the metric whose movement is shown when a fitted constant moves.
 	Main string
+
+	Did    string   // what the model does, in one sentence
+	Tries  []Try    // runs with a cause of the effect taken away or changed
+	Causes []string // what is known of figures that the model does not reach
+}
+
+// Try is one more run of the model, to show what an effect comes from.
+type Try struct {
+	What string   // in words
+	Set  []string // KEY=VALUE or KEY=*FACTOR
 }
 
 // Env is what a model run is given.
@@ -55,7 +68,8 @@ func (v Values) Get(name string) (float64, bool) {
 	return 0, false
 }
 
-// Results are all published results, in the order of printing.
+// Results are all published results that the model has, in any order: they are
+// printed in the order of Names.
 func Results() []Result {
 	return []Result{}
 }
