@@ -164,6 +164,8 @@ func (s *Sim) step(th *thread) error {
 		s.callDone(th)
 	case stFault:
 		s.choose(th)
+	case stSpecLookup:
+		s.specLookup(th)
 	case stSpecBegin:
 		s.specBegin(th)
 	case stSpecLock:

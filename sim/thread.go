@@ -19,6 +19,7 @@ const (
 	stHolders                  // faults have let go of the VMAs it changes
 	stCallDone                 // the call's work is done
 	stFault                    // in the kernel, at the choice of a path
+	stSpecLookup               // speculation: has looked the VMA up
 	stSpecBegin                // speculation: has the VMA
 	stSpecLock                 // before the page-table lock
 	stSpecCommit               // with it

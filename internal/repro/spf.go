@@ -285,7 +285,7 @@ func pageFaultCase(n int, processes bool) spfCase {
 	w := func(cpus int) *workload.PageFault {
 		return &workload.PageFault{Kind: n, Tasks: cpus, Processes: processes}
 	}
-	return spfCase{kernel: "4.16", warm: 2e6, by: 10e6, memory: 64 << 30,
+	return spfCase{kernel: "4.16", warm: 1e6, by: 4e6, memory: 64 << 30,
 		setup: func(cpus int) []mm.Op { return w(cpus).Setup(4096) },
 		start: func(s *sim.Sim, m *mm.Machine, cpus int) {
 			w := w(cpus)
