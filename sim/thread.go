@@ -118,14 +118,17 @@ func (s *Sim) touch(th *thread) {
 	if s.preempt(th) {
 		return
 	}
-	step := mm.VA(int64(th.op.Stride)) * mm.VA(s.m.PageSize())
-	n := 0
-	for th.left > 0 && n < touchMost && s.m.Hits(&th.fault) {
-		th.fault.Addr += step
-		th.left--
-		n++
+	stride := mm.VA(int64(th.op.Stride)) * mm.VA(s.m.PageSize())
+	var n mm.Pages
+	for n < touchMost {
+		k := s.m.Hits(&th.fault, stride, min(th.left-n, touchMost-n))
+		if k == 0 {
+			break
+		}
+		n += k
 	}
 	if n > 0 {
+		th.left -= n
 		s.stats.Touches += uint64(n)
 		s.user(th, mm.Nanos(float64(n)*s.cost.touch))
 		if th.left == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/hugelab/hugelab/internal/workload"
@@ -35,61 +36,115 @@ type spfCase struct {
 	warm, by mm.Nanos
 	memory   mm.Bytes
 	setup    func(cpus int) []mm.Op
-	start    func(s *sim.Sim, m *mm.Machine, cpus int)
+	threads  func(m *mm.Machine, cpus int) []spfThread
+}
+
+// spfThread is a thread and the space that it runs in.
+type spfThread struct {
+	space mm.Space
+	st    mm.Stream
 }
 
 // spfRun is what a run showed within its window.
 type spfRun struct {
 	touches, faults float64 // a second
-	huge            float64 // huge faults a second
 	held            float64 // share of the time that mmap_lock was held for writing
 	paths           [mm.NumPathEvents]float64
 }
 
-// run does a case once.
-func (c *spfCase) run(env Env, seed uint64) (r spfRun, err error) {
+// machine makes the machine and its threads, each ended after so many of its
+// stream's batches; 0: never.
+func (c *spfCase) machine(env Env, seed uint64, batches int) (*sim.Sim, *mm.Machine, error) {
 	cpus := c.cpus
 	if cpus == 0 {
-		cpus = env.Machine.Int("cpu.sockets") * env.Machine.Int("cpu.cores") * env.Machine.Int("cpu.threads")
+		cpus = processors(env)
 	}
 	rules, err := mm.RulesFor(c.kernel)
 	if err != nil {
-		return r, err
+		return nil, nil, err
 	}
 	rules.Speculative, rules.PerVMALock = c.path.speculative, c.path.vma
 	sizes, err := mm.SizesOf(4096)
 	if err != nil {
-		return r, err
+		return nil, nil, err
 	}
 	m, err := mm.New(mm.Config{Nodes: []mm.Node{{Mem: c.memory}}, CPUs: cpus, Rules: rules,
 		Policy: mm.DefaultPolicy(sizes)})
 	if err != nil {
-		return r, err
+		return nil, nil, err
 	}
 	if _, err := m.Exec(c.setup(cpus), nil); err != nil {
-		return r, err
+		return nil, nil, err
 	}
 	s, err := sim.New(env.Machine, m, sim.Config{CPUs: cpus, Seed: env.Seed*1000 + seed, Worst: c.path.worst})
 	if err != nil {
+		return nil, nil, err
+	}
+	for _, t := range c.threads(m, cpus) {
+		if batches > 0 {
+			t.st = &upTo{t.st, batches}
+		}
+		s.Add(t.space, t.st)
+	}
+	return s, m, nil
+}
+
+// processors is how many the machine has.
+func processors(env Env) int {
+	return env.Machine.Int("cpu.sockets") * env.Machine.Int("cpu.cores") * env.Machine.Int("cpu.threads")
+}
+
+// upTo ends a stream after so many batches.
+type upTo struct {
+	st   mm.Stream
+	left int
+}
+
+// Next implements mm.Stream.
+func (u *upTo) Next(ops []mm.Op) (int, error) {
+	if u.left == 0 {
+		return 0, io.EOF
+	}
+	u.left--
+	return u.st.Next(ops)
+}
+
+// run does a case once.
+func (c *spfCase) run(env Env, seed uint64) (r spfRun, err error) {
+	s, m, err := c.machine(env, seed, 0)
+	if err != nil {
 		return r, err
 	}
-	c.start(s, m, cpus)
 	if err := s.Run(c.warm); err != nil {
 		return r, err
 	}
-	from, paths, thp := s.Stats(), m.Paths, m.Counters.Get(mm.THPFaultAlloc)
+	from, paths := s.Stats(), m.Paths
 	if err := s.Run(c.warm + c.by); err != nil {
 		return r, err
 	}
 	to, second := s.Stats(), float64(c.by)/1e9
 	r.touches = float64(to.Touches-from.Touches) / second
 	r.faults = float64(to.Faults-from.Faults) / second
-	r.huge = float64(m.Counters.Get(mm.THPFaultAlloc)-thp) / second
 	r.held = float64(to.WriteHeld-from.WriteHeld) / float64(c.by)
 	for i := range paths {
 		r.paths[i] = float64(m.Paths[i]-paths[i]) / second
 	}
 	return r, nil
+}
+
+// hugePerRecord is how many huge pages a record of ebizzy faults in, when each
+// thread does one; a record has so many batches.
+func (c spfCase) hugePerRecord(env Env, batches int) (float64, error) {
+	s, m, err := c.machine(env, 1, batches)
+	if err != nil {
+		return 0, err
+	}
+	from := m.Counters.Get(mm.THPFaultAlloc)
+	if err := s.Run(math.MaxInt64); err != nil {
+		return 0, err
+	}
+	threads := len(c.threads(m, processors(env)))
+	return float64(m.Counters.Get(mm.THPFaultAlloc)-from) / float64(threads), nil
 }
 
 // spfRuns is a case with several seeds.
@@ -155,11 +210,12 @@ func ebizzyCase(kernel string, memory mm.Bytes, warm, by mm.Nanos, threads func(
 	}
 	return spfCase{kernel: kernel, warm: warm, by: by, memory: memory,
 		setup: func(cpus int) []mm.Op { return with(cpus).Setup(1, 4096) },
-		start: func(s *sim.Sim, m *mm.Machine, cpus int) {
+		threads: func(m *mm.Machine, cpus int) (all []spfThread) {
 			e := with(cpus)
 			for i := range e.Threads {
-				s.Add(1, e.Thread(m, 1, i))
+				all = append(all, spfThread{1, e.Thread(m, 1, i)})
 			}
+			return all
 		}}, nil
 }
 
@@ -172,7 +228,7 @@ func once(cpus int) int { return cpus }
 // is speculative.
 func ebizzyTHP(env Env) (Values, error) {
 	const pages = 128 << 20 >> 12
-	c, err := ebizzyCase("4.15", 24<<30, 60e6, 400e6, twice, "-HT", "-s", "134217728")
+	c, err := ebizzyCase("4.15", 24<<30, 130e6, 1000e6, twice, "-HT", "-s", "134217728")
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +250,11 @@ func ebizzyTHP(env Env) (Values, error) {
 	v.Add("means_differ_percent", math.Abs(gain(b, s)))
 	v.Add("notsup_share", spf.share(mm.SPFVMANotSup))
 	v.Add("spf_share", spf.share(mm.SPF))
-	v.Add("huge_faults_per_record", spf.mean(func(r *spfRun) float64 { return r.huge / (r.touches / touches) }))
+	huge, err := c.hugePerRecord(env, 2)
+	if err != nil {
+		return nil, err
+	}
+	v.Add("huge_faults_per_record", huge)
 	l, _, _ := vma.rate(touches)
 	v.Add("vma_lock_gain_percent", gain(b, l))
 	return v, nil
@@ -287,11 +347,12 @@ func pageFaultCase(n int, processes bool) spfCase {
 	}
 	return spfCase{kernel: "4.16", warm: 1e6, by: 4e6, memory: 64 << 30,
 		setup: func(cpus int) []mm.Op { return w(cpus).Setup(4096) },
-		start: func(s *sim.Sim, m *mm.Machine, cpus int) {
+		threads: func(_ *mm.Machine, cpus int) (all []spfThread) {
 			w := w(cpus)
 			for i := range cpus {
-				s.Add(w.Space(i), w.Task(i, 4096))
+				all = append(all, spfThread{w.Space(i), w.Task(i, 4096)})
 			}
+			return all
 		}}
 }
 
@@ -320,7 +381,7 @@ func pageFault3(env Env) (Values, error) {
 		}
 		n := float64(t.cpus)
 		if n == 0 {
-			n = float64(env.Machine.Int("cpu.sockets") * env.Machine.Int("cpu.cores") * env.Machine.Int("cpu.threads"))
+			n = float64(processors(env))
 		}
 		b, s := base.mean(perTask(n)), spf.mean(perTask(n))
 		if t.cpus != 1 {
