@@ -8,6 +8,7 @@ func (m *Machine) Do(c *Current, op *Op) (Result, error) {
 	var res Result
 	one := [1]Op{*op}
 	err := m.other(c, one[:], 0, &res)
+	m.endHuge(c)
 	return res, err
 }
 
