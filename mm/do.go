@@ -69,14 +69,17 @@ func (m *Machine) Hits(f *Fault, stride VA, n Pages) (done Pages) {
 	switch {
 	case e&eHuge != 0 && (f.Access&Write == 0 || e&eWrite != 0):
 		m.hitPMD(v, pmd, f.Addr, f.Access)
-		at := f.Addr &^ (m.pmdSize() - 1)
-		for done, f.Addr = 1, f.Addr+stride; done < n && f.Addr-at < m.pmdSize(); done++ {
+		if stride == m.pageSize() {
+			i := m.pageIndex(f.Addr)
+			done = min(n, m.pmdOrder.Pages()-Pages(i))
 			if e&eZero == 0 {
-				m.access(v, ePFN(e)+PFN(m.pageIndex(f.Addr)), f.Access)
+				m.accessRun(v, ePFN(e)+PFN(i), done, f.Access)
 			}
-			f.Addr += stride
+			f.Addr += stride * VA(done)
+			return done
 		}
-		return done
+		f.Addr += stride
+		return 1
 	case e&eTable == 0:
 		return 0
 	}
@@ -87,4 +90,30 @@ func (m *Machine) Hits(f *Fault, stride VA, n Pages) (done Pages) {
 	m.hit(v, p, f.Access)
 	f.Addr += stride
 	return 1
+}
+
+// accessRun is access of n pages of one large folio from pfn on.
+func (m *Machine) accessRun(v *vma, pfn PFN, n Pages, acc Access) {
+	mark := frameTouched
+	if acc&(Write|ZeroData) == Write {
+		mark |= frameFilled
+	}
+	fo := m.folioOf(m.pages.frame(pfn))
+	for end := pfn + PFN(n); pfn < end; {
+		to := min(end, pfn&^slabMask+slabLen)
+		run := m.pages.slab(pfn)[pfn&slabMask : pfn&slabMask+(to-pfn)]
+		var fresh Pages
+		for i := range run {
+			if run[i].flags&frameTouched == 0 {
+				fresh++
+			}
+			run[i].flags |= mark
+		}
+		m.Usage.Touched += fresh
+		fo.touched += uint32(fresh)
+		if m.cfg.ByRegion {
+			m.usageOf(v).Touched += fresh
+		}
+		pfn = to
+	}
 }
