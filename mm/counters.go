@@ -29,17 +29,20 @@ const (
 	CompactSuccess
 	CompactFail
 	AllocStall
+	NrAnonPages      // gauge: anonymous pages mapped, each once
+	NrAnonTHPs       // gauge: PMD-mapped THPs
+	NrPageTablePages // gauge
+	NrMlock          // gauge
+	NrHugetlb        // gauge: base pages of hugetlb pages in use
+	HtlbBuddyAllocSuccess
+	HtlbBuddyAllocFail
+	PagesCollapsed          // khugepaged/pages_collapsed
+	FullScans               // khugepaged/full_scans
 	PgMigrateSuccess        // base pages
 	PgMigrateFail           // base pages
 	THPMigrationSuccess     // folios of the PMD's order moved whole
 	THPMigrationFail        // and those that failed or had to be split
 	THPMigrationSplit       // and those that were split
-	NrAnonPages             // gauge: anonymous pages mapped, each once
-	NrAnonTHPs              // gauge: PMD-mapped THPs
-	NrPageTablePages        // gauge
-	NrMlock                 // gauge
-	PagesCollapsed          // khugepaged/pages_collapsed
-	FullScans               // khugepaged/full_scans
 	NumCounters         int = iota
 )
 
@@ -59,7 +62,9 @@ var counterNames = [NumCounters]string{
 	THPMigrationSplit: "thp_migration_split",
 	NrAnonPages:       "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
 	NrPageTablePages: "nr_page_table_pages", NrMlock: "nr_mlock",
-	PagesCollapsed: "pages_collapsed", FullScans: "full_scans",
+	NrHugetlb: "nr_hugetlb", HtlbBuddyAllocSuccess: "htlb_buddy_alloc_success",
+	HtlbBuddyAllocFail: "htlb_buddy_alloc_fail",
+	PagesCollapsed:     "pages_collapsed", FullScans: "full_scans",
 }
 
 // String is the kernel's name of the counter.
