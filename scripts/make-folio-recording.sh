@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes the recording that the result folio-sizes replays: `make -j2` of two
-# libraries of git (GPL 2), whose source comes from Debian and is not kept.
+# Makes the recording that the result folio-sizes replays: `make -j2` of a
+# library and seven files of git (GPL 2), whose source comes from Debian and is not kept.
 # Needs root, gcc, make, strace, setarch, apt-get and go, on a Linux machine
 # with the memory controller of cgroup 1.
 #
@@ -32,8 +32,8 @@ cd "$work/git-$version"
 
 alone="env -i PATH=/usr/bin:/bin TMPDIR=/tmp"
 make="make -s -j2 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1 NO_PERL=1 NO_PYTHON=1 NO_TCLTK=1 NO_ICONV=1 \
-	xdiff/lib.a reftable/libreftable.a"
-clean() { rm -f xdiff/*.o xdiff/lib.a reftable/*.o reftable/libreftable.a; }
+	xdiff/lib.a commit.o object.o refs.o config.o revision.o diff.o apply.o"
+clean() { rm -f xdiff/*.o xdiff/lib.a *.o; }
 $alone $make # warms the page cache, and makes what only the first run makes
 [ $# -eq 0 ] || cp -r . "$1"
 

@@ -15,7 +15,7 @@ sys=/sys/kernel/mm/transparent_hugepage
 sizes="16 32 64 128 256"
 alone="env -i PATH=/usr/bin:/bin TMPDIR=/tmp"
 make="make -s -j2 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1 NO_PERL=1 NO_PYTHON=1 NO_TCLTK=1 NO_ICONV=1 \
-	xdiff/lib.a reftable/libreftable.a"
+	xdiff/lib.a commit.o object.o refs.o config.o revision.o diff.o apply.o"
 group=/sys/fs/cgroup/memory/hugelab-make.$$
 mkdir "$group"
 exec 9> /run/hugelab.lock
@@ -38,7 +38,7 @@ set_size() { # makes SIZE, and 32 below it, the only small sizes
 }
 for round in $(seq "$2"); do
 	for size in 4 $sizes; do
-		rm -f xdiff/*.o xdiff/lib.a reftable/*.o reftable/libreftable.a
+		rm -f xdiff/*.o xdiff/lib.a *.o
 		flock 9
 		set_size "$size"
 		echo 0 > "$group/memory.max_usage_in_bytes"

@@ -210,7 +210,7 @@ func (t *track) row(n *Named, price *hw.Profile, s mm.Sizes, keep bool) Row {
 	program, background := m.WorkDone()
 	r := Row{
 		Named: *n, Faults: u.Faults, SoftFaults: u.SoftFaults,
-		Kernel: time.Duration(price.PriceSum(program)), Background: time.Duration(price.PriceSum(background)),
+		Work: *program, Kernel: time.Duration(price.PriceSum(program)), Background: time.Duration(price.PriceSum(background)),
 		PeakAnon: bytesOf(u.AnonPeak, s), EndAnon: bytesOf(t.end.Anon, s),
 		Untouched: bytesOf(u.UntouchedAtPeak, s), Fallbacks: u.Fallbacks, OOM: u.OOM,
 	}
@@ -256,6 +256,9 @@ func (a *rowSum) add(r *Row) {
 		return
 	}
 	s := &a.sum
+	for i, n := range r.Work {
+		s.Work[i] += n
+	}
 	s.Faults += r.Faults
 	s.SoftFaults += r.SoftFaults
 	s.Kernel += r.Kernel

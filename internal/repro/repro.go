@@ -73,5 +73,6 @@ func (v Values) Get(name string) (float64, bool) {
 func Results() []Result {
 	return []Result{
 		thpMigration(),
+		folioSizes(),
 	}
 }
