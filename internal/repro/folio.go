@@ -191,6 +191,7 @@ func foldedCosts(m *hw.Machine) *hw.Profile {
 	return p
 }
 
-// coldEntry is what entering the kernel costs a program that uses its caches
-// for itself: the kernel's code and data come from the last-level cache.
-func coldEntry(m *hw.Machine) float64 { return m.Get("kernel.cold") * m.Get("llc.latency") }
+// coldEntry is what entering the kernel by a fault costs a program at work,
+// beyond what it costs one that does nothing but fault: between two faults the
+// program's own code and data took the first-level caches.
+func coldEntry(m *hw.Machine) float64 { return m.Get("kernel.cold") * m.Get("l2.latency") }
