@@ -56,6 +56,7 @@ func presetVM() Profile {
 
 	n[mm.PrimClearSmall] = 110  // m
 	n[mm.PrimClearLarge] = 120  // between m and t: larger blocks leave the nearer caches
+	n[mm.PrimClearBlock] = 180  // between m and t, too
 	n[mm.PrimClearPMD] = 210    // t
 	n[mm.PrimCopyCOW] = 280     // k: read and write of a page
 	n[mm.PrimCopyCollapse] = 42 // c: warm pages; the rest of c is freeing, counted apart
@@ -97,6 +98,7 @@ func presetMetal() Profile {
 	}
 	p.Nanos[mm.PrimClearSmall] = 90
 	p.Nanos[mm.PrimClearLarge] = 105
+	p.Nanos[mm.PrimClearBlock] = 140
 	p.Nanos[mm.PrimClearPMD] = 160
 	return p
 }

@@ -16,7 +16,8 @@ const (
 
 	// Content.
 	PrimClearSmall   // pages cleared as order-0 folios
-	PrimClearLarge   // pages cleared in folios above order 0 and below the PMD's order
+	PrimClearLarge   // pages cleared in folios of orders 1 to mostClearLarge
+	PrimClearBlock   // pages cleared in larger folios below the PMD's order
 	PrimClearPMD     // pages cleared in folios of the PMD's order
 	PrimCopyCOW      // pages copied by copy-on-write
 	PrimCopyCollapse // pages copied by khugepaged or MADV_COLLAPSE

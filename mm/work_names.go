@@ -7,7 +7,8 @@ var primNames = [NumPrims]string{
 	PrimFaultUser: "fault_user", PrimFaultKernel: "fault_kernel", PrimFaultFile: "fault_file",
 	PrimFaultSpurious: "fault_spurious", PrimFaultSoft: "fault_soft", PrimStackGrow: "stack_grow",
 
-	PrimClearSmall: "clear_small", PrimClearLarge: "clear_large", PrimClearPMD: "clear_pmd",
+	PrimClearSmall: "clear_small", PrimClearLarge: "clear_large",
+	PrimClearBlock: "clear_block", PrimClearPMD: "clear_pmd",
 	PrimCopyCOW: "copy_cow", PrimCopyCollapse: "copy_collapse",
 
 	PrimPTESet: "pte_set", PrimPTEZap: "pte_zap", PrimPTECopy: "pte_copy", PrimPTEMove: "pte_move",

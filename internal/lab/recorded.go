@@ -42,9 +42,6 @@ func readRecorded(ctx context.Context, in predict.Input) (*recorded, error) {
 		return rec, nil
 	}
 	rec.exit = r.Footer.Exit
-	if r.Footer.System == 0 {
-		return rec, nil
-	}
 	// It was recorded with huge pages off, where it was put.
 	in.Policies = []predict.Named{{Name: "never"}}
 	in.Layouts, in.Shift = 0, nil
@@ -52,7 +49,7 @@ func readRecorded(ctx context.Context, in predict.Input) (*recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.other, rec.known = max(0, time.Duration(r.Footer.System)-p.Rows[0].Kernel), true
+	rec.other, rec.known = p.Rest, p.RestKnown
 	return rec, nil
 }
 
