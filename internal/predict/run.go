@@ -224,7 +224,7 @@ func (t *track) row(n *Named, price *hw.Profile, s mm.Sizes, keep bool) Row {
 	program, background := m.WorkDone()
 	r := Row{
 		Named: *n, Faults: u.Faults, SoftFaults: u.SoftFaults,
-		Work: *program,
+		Work:   *program,
 		Kernel: time.Duration(price.PriceSum(program)), Background: time.Duration(price.PriceSum(background)),
 		Elapsed: time.Duration(price.ElapsedSum(program)), Backing: time.Duration(price.BackingSum(program)),
 		PeakAnon: bytesOf(u.AnonPeak, s), EndAnon: bytesOf(t.end.Anon, s),

@@ -15,6 +15,12 @@ func thpMigration() Result {
 			"one small page, 512 small pages, one huge page, one huge page split first; then random reads in 1 GiB of " +
 			"moved memory through the machine's TLBs",
 		NoHost: "moving pages needs two memory nodes",
+		Causes: []string{
+			"a huge page moves faster than published: copying to the other node is taken to be as fast as a copy " +
+				"within one, but for the latency of the link; a copy by rep movs that waits for the other socket's " +
+				"snoops may well be slower",
+			"split first: what splitting costs is preset metal's, measured on later kernels; 4.9's was not measured",
+		},
 		Tries: []Try{
 			{"copying twice as fast", []string{"copy.rate=*2"}},
 			{"copying half as fast", []string{"copy.rate=*0.5"}},
