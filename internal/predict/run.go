@@ -224,6 +224,7 @@ func (t *track) row(n *Named, price *hw.Profile, s mm.Sizes, keep bool) Row {
 	program, background := m.WorkDone()
 	r := Row{
 		Named: *n, Faults: u.Faults, SoftFaults: u.SoftFaults,
+		Work:   *program,
 		Kernel: time.Duration(price.PriceSum(program)), Background: time.Duration(price.PriceSum(background)),
 		Elapsed: time.Duration(price.ElapsedSum(program)), Backing: time.Duration(price.BackingSum(program)),
 		PeakAnon: bytesOf(u.AnonPeak, s), EndAnon: bytesOf(t.end.Anon, s),
@@ -271,6 +272,9 @@ func (a *rowSum) add(r *Row) {
 		return
 	}
 	s := &a.sum
+	for i, n := range r.Work {
+		s.Work[i] += n
+	}
 	s.Faults += r.Faults
 	s.SoftFaults += r.SoftFaults
 	s.Kernel += r.Kernel
