@@ -82,7 +82,7 @@ func (v *Verification) note(format string, args ...any) {
 // stillSleep is how long khugepaged is made to sleep.
 const stillSleep = mm.Nanos(24 * 3600 * 1e9)
 
-// still is p with khugepaged held still, for the kernel and the model alike.
+// still is p with khugepaged held still; in the model it is by Input.Still.
 func still(p mm.Policy) mm.Policy {
 	p.Khugepaged.ScanSleep, p.Khugepaged.PagesToScan = stillSleep, 1
 	return p
