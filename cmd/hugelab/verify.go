@@ -115,7 +115,7 @@ func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.I
 	if rerr := s.Restore(); rerr != nil {
 		err = errors.Join(err, rerr)
 	}
-	if err != nil && (result == nil || !hasRuns(result)) {
+	if err != nil && !result.HasRuns() {
 		return err
 	}
 	result.Merge(p)
@@ -260,15 +260,6 @@ func confirmPolicies(cmd *cobra.Command, rows []predict.Named, s mm.Sizes, yes b
 	fmt.Fprintln(cmd.ErrOrStderr(),
 		"hugelab: verify changes these for the runs, and khugepaged's sleep, and puts them back:")
 	return confirm(cmd, changes, yes)
-}
-
-func hasRuns(v *lab.Verification) bool {
-	for _, c := range v.Cells {
-		if len(c.Pairs) > 0 {
-			return true
-		}
-	}
-	return false
 }
 
 func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.Verification) error {
