@@ -26,13 +26,7 @@ type Prediction struct {
 	Assumed   []string // the assumptions behind the numbers
 	Programs  []string // what programs like the recorded one read themselves
 	Best      *Recommendation
-
-	// Rest is the recorded run's system time that was not for memory; see
-	// System. Without RestKnown it is not known, and RestUnknown says why.
-	Rest        time.Duration
-	RestKnown   bool
-	RestUnknown string
-
+	Times     SystemTime // what the recorded run tells of system time; see System
 	Mappings []MappingUse // with ByMapping: one a mapping, the busiest first
 
 	rules    mm.Rules // that Kernel names

@@ -74,12 +74,12 @@ func Verify(w io.Writer, p *predict.Prediction, v *Verified, style Style) error 
 		d.line(l)
 	}
 	d.gap()
-	if p.RestKnown {
-		d.line("system time is predicted as the recorded run's, less what the model has for memory without huge " +
-			"pages, plus what it has for the policy, by machine profile " + p.Profile + ".")
+	if p.Times.Known() {
+		d.line("system time is predicted from the recorded run's: " + systemText(p) + "; by machine profile " +
+			p.Profile + ".")
 	} else {
 		d.line("system time has more in it than memory: compare its differences between policies (all of it is not " +
-			"predicted: " + cmp.Or(p.RestUnknown, "not known") + "). The predicted time is by machine profile " + p.Profile + ".")
+			"predicted: " + cmp.Or(p.Times.Unknown, "not known") + "). The predicted time is by machine profile " + p.Profile + ".")
 	}
 	d.line("peak memory is anonymous memory: " + v.PeakBy + ".")
 	d.line("khugepaged was held still, here and in the model: what it does over time is not in these numbers.")
