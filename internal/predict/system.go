@@ -34,10 +34,9 @@ const mostScale = 1.25
 
 // SystemTime is how a recorded run's system time divides.
 type SystemTime struct {
-	Scale   float64       // of the profile's prices in this program
+	Scale   float64       // of the profile's prices in this program; 0: all this is not known
 	Rest    time.Duration // spent on other things than memory
-	Unknown string        // why all this is not known; "" when it is
-	known   bool
+	Unknown string        // why all this is not known
 }
 
 // systemOf divides the system time of a recorded run. never is the priced work
@@ -59,19 +58,19 @@ func systemOf(r *trace.Reader, faults uint64, in *Input, never time.Duration) Sy
 }
 
 func divide(recorded, model float64) SystemTime {
-	s := SystemTime{Scale: min(max(recorded/model, 1/mostScale), mostScale), known: true}
+	s := SystemTime{Scale: min(max(recorded/model, 1/mostScale), mostScale)}
 	s.Rest = time.Duration(max(0, recorded-s.Scale*model))
 	return s
 }
 
 // Known says whether System tells anything.
-func (s *SystemTime) Known() bool { return s.known }
+func (s *SystemTime) Known() bool { return s.Scale > 0 }
 
 // System is all system time that a row would have, as time(1) calls it sys;
 // false if only the part for memory is known. What a hypervisor takes to find
 // memory is in the row as it is: recorded runs have none of it.
 func (p *Prediction) System(r *Row) (time.Duration, bool) {
-	if !p.Times.known || r.Killed() {
+	if !p.Times.Known() || r.Killed() {
 		return 0, false
 	}
 	own := float64(r.Kernel - r.Backing)
