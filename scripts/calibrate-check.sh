@@ -32,6 +32,12 @@ PY
 cat >"$dir/check.py" <<'PY'
 import json, os, resource, statistics, subprocess, sys, time
 
+if sys.argv[1] == "--one":
+    command = sys.argv[2:]
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime)
+    sys.exit()
+
 dir, rounds, policies, programs = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(), sys.argv[4].split()
 hl = dir + "/hugelab"
 commands = {
@@ -70,11 +76,6 @@ def measure(program, policy):
     command = [hl, "settings", "apply", "--yes", policy, "--"] if policy != "now" else []
     text = run(command + [sys.executable, __file__, "--one"] + commands[program])
     return float(text.split()[-1])
-
-
-def one(command):
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_stime)
 
 
 def main():
@@ -116,9 +117,6 @@ def main():
     print("%d rows over 0.3 s are off by more than 20 %%" % bad)
 
 
-if sys.argv[1] == "--one":
-    one(sys.argv[2:])
-else:
-    main()
+main()
 PY
 python3 "$dir/check.py" "$dir" "$rounds" "$policies" "$programs"
