@@ -153,4 +153,20 @@ func callCosts(n *[mm.NumPrims]float64) {
 	n[mm.PrimVMAFree] = 80
 	n[mm.PrimVMAMerge] = 80
 	n[mm.PrimVMASplit] = 250
+	migrateCosts(n)
+}
+
+// migrateCosts are those of moving pages to other frames (k: from the kernel's
+// paths beside those that were measured; a host with one node cannot measure
+// them).
+func migrateCosts(n *[mm.NumPrims]float64) {
+	n[mm.PrimMigrateCall] = 700
+	n[mm.PrimLRUDrain] = 25_000 // work queued on every processor, and the wait for it
+	n[mm.PrimIsolate] = 500     // the caller's arrays, lookup of the page, its reference, the LRU lock
+	n[mm.PrimMigrateOut] = 650  // page and rmap locks, reverse-map walk, entry, counts
+	n[mm.PrimMigrateOutPMD] = 900
+	n[mm.PrimCopyMigrate] = 280 // as copy_cow
+	n[mm.PrimMigrateMove] = 400 // state, memory cgroup, LRU list
+	n[mm.PrimMigrateIn] = 450   // reverse-map walk, entry, counts
+	n[mm.PrimMigrateInPMD] = 650
 }

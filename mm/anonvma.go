@@ -83,7 +83,7 @@ func (m *Machine) anonDup(dst, src *vma) {
 	}
 	dst.anon = src.anon
 	m.anonClone(dst, src)
-	dst.seq++
+	dst.changed()
 }
 
 // anonFork links a child's VMA to the parent's anonVMAs and gives it one of

@@ -119,7 +119,7 @@ func (m *Machine) newSpace(id Space) *space {
 	for int(id) >= len(m.spaces) {
 		m.spaces = append(m.spaces, nil)
 	}
-	sp := &space{id: id, mmapBase: defaultMmapBase}
+	sp := &space{id: id, mmapBase: defaultMmapBase, mark: 1}
 	m.spaces[id] = sp
 	return sp
 }
@@ -131,6 +131,7 @@ func (m *Machine) endSpace(c *Current, sp *space) {
 		for n := first; n != nil; n = n.Next() {
 			m.zapRange(c, n.Val, n.Val.start, n.Val.end, zapUnmap)
 		}
+		m.flushHuge(c)
 		for n := first; n != nil; {
 			next := n.Next()
 			m.dropVMA(c, n.Val)

@@ -93,16 +93,18 @@ func (v *vma) prev() *vma {
 func (v *vma) setRange(start, end VA, pgoff uint64) {
 	v.start, v.end, v.pgoff = start, end, pgoff
 	v.sp.vmas.Resize(v.place, uint64(start), uint64(end))
-	v.seq++
+	v.changed()
 }
 
 func (v *vma) setFlags(flags vmFlags) {
 	v.flags = flags
-	v.seq++
+	v.changed()
 }
 
 // addVMA puts v into its space.
 func (m *Machine) addVMA(c *Current, v *vma) {
+	m.vmasMade++
+	v.serial, v.holders, v.mark = m.vmasMade, 0, v.sp.mark
 	v.sp.vmas.insert(v)
 	c.Work.Add(PrimVMAAlloc, 1)
 }
@@ -111,6 +113,7 @@ func (m *Machine) addVMA(c *Current, v *vma) {
 // space and off every anonVMA.
 func (m *Machine) dropVMA(c *Current, v *vma) {
 	v.detach()
+	m.closeHuge(c, v)
 	m.anonUnlink(v)
 	c.Work.Add(PrimVMAFree, 1)
 }
@@ -122,7 +125,7 @@ func (v *vma) detach() {
 	}
 	v.sp.vmas.Remove(v.place)
 	v.place = nil
-	v.seq++
+	v.changed()
 }
 
 // splitVMA cuts v at a. The new VMA is the part below when newBelow, the part
@@ -141,6 +144,7 @@ func (m *Machine) splitVMA(c *Current, v *vma, a VA, newBelow bool) *vma {
 		v.setRange(v.start, a, v.pgoff)
 	}
 	m.anonClone(&n, v)
+	m.openHuge(&n, v)
 	m.addVMA(c, &n)
 	c.Work.Add(PrimVMASplit, 1)
 	return &n

@@ -88,6 +88,17 @@ const (
 	PrimVMAMerge
 	PrimVMASplit
 
+	// Moving pages to other frames.
+	PrimMigrateCall // calls of move_pages, migrate_pages, mbind and the like
+	PrimLRUDrain    // drainings of every CPU's batches of pages on their way to the LRU lists
+	PrimIsolate     // folios looked up and taken off their LRU list
+	PrimMigrateOut  // PTEs replaced by migration entries
+	PrimMigrateOutPMD
+	PrimCopyMigrate // pages copied
+	PrimMigrateMove // folios whose state went to the new frames: locks, flags, charge, LRU
+	PrimMigrateIn   // migration entries replaced by PTEs
+	PrimMigrateInPMD
+
 	NumPrims int = iota
 )
 

@@ -32,6 +32,10 @@ var primNames = [NumPrims]string{
 	PrimMadvise: "madvise", PrimBrk: "brk", PrimMlock: "mlock", PrimFork: "fork", PrimExec: "exec",
 	PrimExit: "exit", PrimVMAAlloc: "vma_alloc", PrimVMAFree: "vma_free", PrimVMAMerge: "vma_merge",
 	PrimVMASplit: "vma_split",
+
+	PrimMigrateCall: "migrate_call", PrimLRUDrain: "lru_drain", PrimIsolate: "isolate",
+	PrimMigrateOut: "migrate_out", PrimMigrateOutPMD: "migrate_out_pmd", PrimCopyMigrate: "copy_migrate",
+	PrimMigrateMove: "migrate_move", PrimMigrateIn: "migrate_in", PrimMigrateInPMD: "migrate_in_pmd",
 }
 
 // String is the primitive's name in machine profiles, such as "clear_pmd".

@@ -73,8 +73,12 @@ func (p *Prediction) System(r *Row) (time.Duration, bool) {
 	if !p.Times.Known() || r.Killed() {
 		return 0, false
 	}
-	own := float64(r.Kernel - r.Backing)
-	return time.Duration(p.Times.Scale*own) + r.Backing + p.Times.Rest, true
+	return p.Times.Of(r), true
+}
+
+// Of is all system time of a row.
+func (s *SystemTime) Of(r *Row) time.Duration {
+	return time.Duration(s.Scale*float64(r.Kernel-r.Backing)) + r.Backing + s.Rest
 }
 
 // plain says that a row runs the program without huge pages, as recordings do.

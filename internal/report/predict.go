@@ -313,3 +313,16 @@ func newTable(head ...string) table.Writer {
 	t.SetColumnConfigs(cols)
 	return t
 }
+
+// leftAfter aligns the columns from number n on (counted from 1) to the left.
+func leftAfter(t table.Writer, n int) {
+	cols := []table.ColumnConfig{{Number: 1, Align: text.AlignLeft, AlignHeader: text.AlignLeft}}
+	for i := 2; i < 12; i++ {
+		c := table.ColumnConfig{Number: i, Align: text.AlignRight, AlignHeader: text.AlignRight}
+		if i >= n {
+			c.Align, c.AlignHeader = text.AlignLeft, text.AlignLeft
+		}
+		cols = append(cols, c)
+	}
+	t.SetColumnConfigs(cols)
+}

@@ -61,6 +61,9 @@ func schemaStruct(t reflect.Type) map[string]any {
 		}
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		s := schemaOf(f.Type)
+		if f.Type.Kind() == reflect.Pointer && opts != "omitempty" {
+			s["type"] = []any{s["type"], "null"}
+		}
 		if d := f.Tag.Get("doc"); d != "" {
 			s["description"] = d
 		}

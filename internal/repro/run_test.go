@@ -1,0 +1,75 @@
+package repro
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/hugelab/hugelab/internal/report"
+)
+
+func TestRunRefuses(t *testing.T) {
+	for _, o := range []Options{
+		{Names: []string{"nothing"}},
+	} {
+		if _, err := Run(t.Context(), o); !errors.Is(err, ErrUsage) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if len(Results()) == 0 {
+		t.Skip("the model has no result yet")
+	}
+	for _, o := range []Options{
+		{Machine: "nothing"},
+		{Set: []string{"llc.size"}},
+		{Set: []string{"llc=1"}},
+		{Set: []string{"llc.size=x"}},
+	} {
+		if _, err := Run(t.Context(), o); !errors.Is(err, ErrUsage) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestResultsAreListed: every result of the model is one that was published,
+// and runs on a machine that there is.
+func TestResultsAreListed(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Results() {
+		if _, err := LoadPublished(r.Name); err != nil {
+			t.Error(err)
+		}
+		if seen[r.Name] || r.Did == "" || r.Main == "" {
+			t.Errorf("%s: stands there twice, or does not say what it does, or has no main metric", r.Name)
+		}
+		seen[r.Name] = true
+	}
+}
+
+// TestSameSeedSameBytes runs everything twice.
+func TestSameSeedSameBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every model twice: left out with -short")
+	}
+	var texts [2]string
+	for i := range texts {
+		outs, err := Run(t.Context(), Options{Seed: 7})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		if err := report.WriteReproJSON(&b, Report(outs, 7)); err != nil {
+			t.Fatal(err)
+		}
+		texts[i] = b.String()
+	}
+	if texts[0] != texts[1] {
+		t.Error("two runs with one seed differ")
+	}
+	for _, n := range Names() {
+		if !strings.Contains(texts[0], `"name": "`+n+`"`) {
+			t.Errorf("%s is not in the report", n)
+		}
+	}
+}
