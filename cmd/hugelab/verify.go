@@ -276,7 +276,7 @@ func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.
 // verified is what lab measured, as the report takes it.
 func verified(v *lab.Verification) *report.Verified {
 	out := &report.Verified{Asked: v.Runs, Interrupted: v.Interrupted, Fixed: v.Fixed, Warm: v.Warm,
-		System: v.OtherKnown, OwnFolios: v.OwnFolios(), PeakBy: v.PeakBy(), Notes: v.Notes, NotRun: v.NotRun}
+		System: v.Times.Known(), OwnFolios: v.OwnFolios(), PeakBy: v.PeakBy(), Notes: v.Notes, NotRun: v.NotRun}
 	for i := range v.Cells {
 		c := &v.Cells[i]
 		m := report.Measured{

@@ -87,7 +87,7 @@ func (c *Cell) User() Value {
 // model's time under this policy. Error is of the median.
 func (v *Verification) System(c *Cell) Value {
 	s := valueOf(c.Pairs, func(p *Pair) (float64, float64) {
-		return (v.Other + p.Predicted.Kernel).Seconds(), p.Measured.System.Seconds()
+		return v.Times.Of(&p.Predicted).Seconds(), p.Measured.System.Seconds()
 	})
 	if s.Error = 0; s.Median > 0 {
 		s.Error = (s.Predicted - s.Median) / s.Median

@@ -61,11 +61,10 @@ type Verification struct {
 	Runs        int // that were to be done of each policy
 	Fixed       bool
 	Interrupted bool
-	Other       time.Duration // of the command in the kernel, not for memory, as recorded
-	OtherKnown  bool
-	Warm        bool     // there was a warm pass before every run
-	Notes       []string // what the reader must know
-	NotRun      []string // policies that cannot be had, with the reason
+	Times       predict.SystemTime // what the recorded run tells of time in the kernel
+	Warm        bool               // there was a warm pass before every run
+	Notes       []string           // what the reader must know
+	NotRun      []string           // policies that cannot be had, with the reason
 }
 
 // note adds a sentence once.
@@ -109,7 +108,7 @@ func Verify(ctx context.Context, p Plan) (*Verification, error) {
 		return nil, fmt.Errorf("verify: recording: %w", err)
 	}
 	w := &verifier{Plan: p, rec: rec, v: &Verification{
-		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Other: rec.other, OtherKnown: rec.known, Warm: p.Peak != nil}}
+		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil}}
 	if rec.exit != 0 {
 		w.v.note("the command ends with exit code %d, when recorded and in every run", rec.exit)
 	}

@@ -153,8 +153,7 @@ func (in *Input) pass(ctx context.Context, p *Prediction, layout int) (rows []Ro
 			program, _ := never.machine.WorkDone()
 			base = time.Duration(in.Profile.PriceSum(program))
 		}
-		p.Rest, p.RestUnknown = restOf(r, p.Recording.Faults, in, base)
-		p.RestKnown = p.RestUnknown == ""
+		p.Times = systemOf(r, p.Recording.Faults, in, base)
 		if in.ByMapping {
 			p.Mappings = mappingsOf(f.tracks, replay, p.Sizes)
 		}
