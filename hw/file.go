@@ -1,6 +1,7 @@
 package hw
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -11,17 +12,20 @@ import (
 )
 
 // fileVersion is the version of the profile file that Save writes and Load
-// takes.
-const fileVersion = 1
+// takes. Version 1 had no clear_block.
+const fileVersion = 2
 
 // file is a profile as YAML: costs by the primitives' names.
 type file struct {
-	Version int           `yaml:"version"`
-	Name    string        `yaml:"name"`
-	Source  string        `yaml:"source"`
-	Made    *Made         `yaml:"measured,omitempty"`
-	Nanos   yaml.MapSlice `yaml:"nanoseconds"`
-	Elapsed yaml.MapSlice `yaml:"elapsed,omitempty"`
+	Version int    `yaml:"version"`
+	Name    string `yaml:"name"`
+	Source  string `yaml:"source"`
+	Made    *Made  `yaml:"measured,omitempty"`
+	// Nanoseconds a page, and a recorded fault; see Profile.
+	Unbacked float64       `yaml:"unbacked,omitempty"`
+	Traced   float64       `yaml:"traced,omitempty"`
+	Nanos    yaml.MapSlice `yaml:"nanoseconds"`
+	Elapsed  yaml.MapSlice `yaml:"elapsed,omitempty"`
 }
 
 // maxProfile bounds what Load reads; a profile has about three kilobytes.
@@ -48,6 +52,12 @@ func Load(r io.Reader) (*Profile, error) {
 			f.Version, fileVersion)
 	}
 	p := &Profile{Name: f.Name, Source: f.Source, Made: f.Made}
+	var err1, err2 error
+	p.Unbacked, err1 = number(f.Unbacked)
+	p.Traced, err2 = number(f.Traced)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("machine profile: unbacked, traced: %w", err)
+	}
 	if err := costs(&p.Nanos, f.Nanos); err != nil {
 		return nil, fmt.Errorf("machine profile: %w", err)
 	}
@@ -101,7 +111,8 @@ func number(v any) (float64, error) {
 
 // Save writes the profile as YAML, primitives in their order.
 func (p *Profile) Save(w io.Writer) error {
-	f := file{Version: fileVersion, Name: p.Name, Source: p.Source, Made: p.Made, Nanos: byName(&p.Nanos)}
+	f := file{Version: fileVersion, Name: p.Name, Source: p.Source, Made: p.Made,
+		Unbacked: p.Unbacked, Traced: p.Traced, Nanos: byName(&p.Nanos)}
 	if p.Elapsed != ([mm.NumPrims]float64{}) {
 		f.Elapsed = byName(&p.Elapsed)
 	}

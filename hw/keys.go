@@ -63,8 +63,25 @@ var Keys = append([]Key{
 	{"walk.step", "ns", "one look at a page table that a cache has", 5},
 	{"walk.cache", "", "entries of a walker's cache of middle tables", 32},
 
+	{"line.own", "ns", "an atomic operation on a cache line that the core has", 7},
+	{"line.near", "ns", "one on a line that another core of the package wrote last", 50},
+	{"line.far", "ns", "one on a line that another package wrote last", 140},
+	{"lock.spin", "", "1: who wants mmap_lock for writing spins while its owner runs", 1},
+	{"lock.wakeup", "ns", "from the waking of a thread to its first instruction, its processor idle", 4000},
+	{"lock.wake", "ns", "what waking a thread takes the one that wakes it", 1000},
+	{"sched.switch", "ns", "from one thread to the next on a processor", 1500},
+	{"sched.slice", "ns", "a thread's time on a processor that others want", 3_000_000},
+	{"ipi.send", "ns", "interrupting others for a TLB flush, for each", 100},
+	{"ipi.wait", "ns", "and until the first has answered", 1500},
+	{"ipi.handle", "ns", "what the flush takes each of them", 600},
+	{"call.enter", "ns", "a system call's way in and out, without its work", 150},
+	{"vma.lookup", "ns", "finding the VMA of an address", 50},
+	{"kernel.factor", "", "all kernel work takes this many times what its prices say", 1},
+	{"user.touch", "ns", "a program's access to a page that its TLB does not know", 25},
+
 	{"copy.rate", "GB/s", "one core copying memory that no cache has, bytes copied", 4},
 	{"clear.rate", "GB/s", "one core clearing memory that no cache has", 8},
+	{"migrate.scale", "", "the kernel's work of moving a page, beside the copy, by what the preset has", 1},
 	{"clear.reads", "", "1: clearing reads a missing line first, as plain stores do; 0: it claims the line", 0},
 }, workKeys()...)
 

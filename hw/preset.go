@@ -56,6 +56,7 @@ func presetVM() Profile {
 
 	n[mm.PrimClearSmall] = 110  // m
 	n[mm.PrimClearLarge] = 120  // between m and t: larger blocks leave the nearer caches
+	n[mm.PrimClearBlock] = 180  // between m and t, too
 	n[mm.PrimClearPMD] = 210    // t
 	n[mm.PrimCopyCOW] = 280     // k: read and write of a page
 	n[mm.PrimCopyCollapse] = 42 // c: warm pages; the rest of c is freeing, counted apart
@@ -97,6 +98,7 @@ func presetMetal() Profile {
 	}
 	p.Nanos[mm.PrimClearSmall] = 90
 	p.Nanos[mm.PrimClearLarge] = 105
+	p.Nanos[mm.PrimClearBlock] = 140
 	p.Nanos[mm.PrimClearPMD] = 160
 	return p
 }
@@ -151,4 +153,20 @@ func callCosts(n *[mm.NumPrims]float64) {
 	n[mm.PrimVMAFree] = 80
 	n[mm.PrimVMAMerge] = 80
 	n[mm.PrimVMASplit] = 250
+	migrateCosts(n)
+}
+
+// migrateCosts are those of moving pages to other frames (k: from the kernel's
+// paths beside those that were measured; a host with one node cannot measure
+// them).
+func migrateCosts(n *[mm.NumPrims]float64) {
+	n[mm.PrimMigrateCall] = 700
+	n[mm.PrimLRUDrain] = 25_000 // work queued on every processor, and the wait for it
+	n[mm.PrimIsolate] = 500     // the caller's arrays, lookup of the page, its reference, the LRU lock
+	n[mm.PrimMigrateOut] = 650  // page and rmap locks, reverse-map walk, entry, counts
+	n[mm.PrimMigrateOutPMD] = 900
+	n[mm.PrimCopyMigrate] = 280 // as copy_cow
+	n[mm.PrimMigrateMove] = 400 // state, memory cgroup, LRU list
+	n[mm.PrimMigrateIn] = 450   // reverse-map walk, entry, counts
+	n[mm.PrimMigrateInPMD] = 650
 }

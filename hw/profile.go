@@ -13,6 +13,16 @@ type Profile struct {
 	// user time. Nothing but zeros means not measured.
 	Elapsed [mm.NumPrims]float64
 
+	// Unbacked is what a page of a block of the PMD's size takes longer in the
+	// kernel when the hypervisor has to find memory for it first. A guest that
+	// reports free blocks to its hypervisor loses them within seconds, so that
+	// nearly every such block is new. 0: no such hypervisor, or not measured.
+	Unbacked float64
+
+	// Traced is what recording with tracepoints adds to system time for each
+	// fault; 0: not measured.
+	Traced float64
+
 	Made *Made // how it was measured; nil for a preset
 }
 
@@ -39,7 +49,7 @@ type MadeRow struct {
 
 // Price is what w costs on this machine.
 func (p *Profile) Price(w *mm.Work) mm.Nanos {
-	var t float64
+	t := p.Unbacked * (float64(w[mm.PrimClearPMD]) + float64(w[mm.PrimCopyCollapse]))
 	for i, n := range w {
 		t += p.Nanos[i] * float64(n)
 	}
@@ -48,9 +58,27 @@ func (p *Profile) Price(w *mm.Work) mm.Nanos {
 
 // PriceSum is what a sum of work costs.
 func (p *Profile) PriceSum(w *mm.WorkSum) mm.Nanos {
-	var t float64
+	return p.sum(&p.Nanos, w)
+}
+
+// ElapsedSum is the processor time that a sum of work takes, the hypervisor's
+// with it; 0 when that was not measured.
+func (p *Profile) ElapsedSum(w *mm.WorkSum) mm.Nanos {
+	if p.Elapsed == ([mm.NumPrims]float64{}) {
+		return 0
+	}
+	return p.sum(&p.Elapsed, w)
+}
+
+// BackingSum is the part of both sums that a hypervisor takes to find memory.
+func (p *Profile) BackingSum(w *mm.WorkSum) mm.Nanos {
+	return mm.Nanos(p.Unbacked * (float64(w[mm.PrimClearPMD]) + float64(w[mm.PrimCopyCollapse])))
+}
+
+func (p *Profile) sum(costs *[mm.NumPrims]float64, w *mm.WorkSum) mm.Nanos {
+	t := float64(p.BackingSum(w))
 	for i, n := range w {
-		t += p.Nanos[i] * float64(n)
+		t += costs[i] * float64(n)
 	}
 	return mm.Nanos(t)
 }

@@ -100,15 +100,15 @@ func TestSaveLoadMeasured(t *testing.T) {
 
 func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"unknown primitive", "version: 1\nnanoseconds:\n  clear_everything: 3\n", "clear_everything"},
-		{"negative", "version: 1\nnanoseconds:\n  clear_pmd: -3\n", "clear_pmd: -3 is not"},
-		{"words", "version: 1\nnanoseconds:\n  clear_pmd: much\n", "clear_pmd: much is not"},
-		{"not a number", "version: 1\nnanoseconds:\n  clear_pmd: .nan\n", "is not a number"},
-		{"infinite", "version: 1\nnanoseconds:\n  clear_pmd: .inf\n", "is not a number"},
-		{"elapsed", "version: 1\nelapsed:\n  clear_pmd: -1\n", "elapsed: clear_pmd: -1 is not"},
-		{"twice", "version: 1\nnanoseconds:\n  clear_pmd: 1\n  ? clear_pmd\n  : 2\n", "clear_pmd"},
-		{"other version", "version: 9\n", "version 9, want 1"},
-		{"unknown field", "version: 1\nnanos: 3\n", "nanos"},
+		{"unknown primitive", "version: 2\nnanoseconds:\n  clear_everything: 3\n", "clear_everything"},
+		{"negative", "version: 2\nnanoseconds:\n  clear_pmd: -3\n", "clear_pmd: -3 is not"},
+		{"words", "version: 2\nnanoseconds:\n  clear_pmd: much\n", "clear_pmd: much is not"},
+		{"not a number", "version: 2\nnanoseconds:\n  clear_pmd: .nan\n", "is not a number"},
+		{"infinite", "version: 2\nnanoseconds:\n  clear_pmd: .inf\n", "is not a number"},
+		{"elapsed", "version: 2\nelapsed:\n  clear_pmd: -1\n", "elapsed: clear_pmd: -1 is not"},
+		{"twice", "version: 2\nnanoseconds:\n  clear_pmd: 1\n  ? clear_pmd\n  : 2\n", "clear_pmd"},
+		{"other version", "version: 9\n", "version 9, want 2"},
+		{"unknown field", "version: 2\nnanos: 3\n", "nanos"},
 		{"not YAML", "\t{", "machine profile"},
 		{"too long", strings.Repeat("#", maxProfile+1), "longer than"},
 	}
@@ -138,8 +138,8 @@ func TestPriceSumAgreesWithPrice(t *testing.T) {
 }
 
 func FuzzLoad(f *testing.F) {
-	f.Add([]byte("version: 1\nname: x\nsource: y\nnanoseconds:\n  clear_pmd: 3.5\n"))
-	f.Add([]byte("version: 1\nnanoseconds: [1]\n"))
+	f.Add([]byte("version: 2\nname: x\nsource: y\nnanoseconds:\n  clear_pmd: 3.5\n"))
+	f.Add([]byte("version: 2\nnanoseconds: [1]\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := Load(bytes.NewReader(text))
 		if err != nil {

@@ -73,6 +73,9 @@ func (m *Machine) adviseVMA(c *Current, v *vma, from, to VA, adv Advice) Errno {
 	pinned := v.flags&(vmLocked|vmSpecials) != 0
 	switch adv {
 	case AdviseDontNeed, AdviseDontNeedLocked:
+		if v.huge != nil {
+			return m.dontNeedHuge(c, v, from, to)
+		}
 		if v.flags&vmSpecial != 0 || adv == AdviseDontNeed && v.flags&vmLocked != 0 {
 			return EINVAL
 		}
@@ -195,7 +198,7 @@ func (m *Machine) advisePopulate(c *Current, sp *space, from, to VA, write bool)
 			return EINVAL // EFAULT is for guard regions and the like
 		}
 		end := min(v.end, to)
-		if v.anonymous() {
+		if v.anonymous() || v.huge != nil {
 			if e := m.populate(c, v, at, end, write); e != OK {
 				return e
 			}

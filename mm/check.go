@@ -5,7 +5,8 @@ import "fmt"
 // Check proves that every frame has exactly one owner and that every counter
 // adds up. It is slow; tests call it after every step.
 func (m *Machine) Check() error {
-	ck := &checker{m: m, maps: map[PFN]uint32{}, entire: map[PFN]uint32{}, tables: map[PFN]bool{}}
+	ck := &checker{m: m, maps: map[PFN]uint32{}, entire: map[PFN]uint32{}, tables: map[PFN]bool{},
+		hugeMaps: map[uint32]uint32{}}
 	for _, sp := range m.spaces {
 		if sp == nil {
 			continue
@@ -24,11 +25,12 @@ func (m *Machine) Check() error {
 
 // checker recounts from the page tables what the machine keeps as it goes.
 type checker struct {
-	m      *Machine
-	maps   map[PFN]uint32 // PTEs that map a page
-	entire map[PFN]uint32 // PMD entries that map a folio, by its head
-	tables map[PFN]bool
-	spaces map[PFN]map[uint32]int32
+	m        *Machine
+	maps     map[PFN]uint32 // PTEs that map a page
+	entire   map[PFN]uint32 // PMD entries that map a folio, by its head
+	tables   map[PFN]bool
+	hugeMaps map[uint32]uint32 // entries that map a hugetlb page, by its slot
+	spaces   map[PFN]map[uint32]int32
 
 	anon, touched Pages
 	order         [NumOrders]Pages
@@ -37,6 +39,7 @@ type checker struct {
 	mapped, thps  uint64
 	zeroUsers     uint32
 	owned         uint64
+	hugetlb       Pages  // mapped by the space at hand
 	slots         uint64 // tables in use
 }
 
@@ -46,14 +49,18 @@ func (ck *checker) space(sp *space) error {
 		ck.zeroUsers++
 	}
 	if sp.root.top == 0 {
-		if sp.rssAnon != 0 {
-			return fmt.Errorf("rss is %d with no tables", sp.rssAnon)
+		if sp.rssAnon != 0 || sp.hugetlb != 0 {
+			return fmt.Errorf("rss is %d and hugetlb %d with no tables", sp.rssAnon, sp.hugetlb)
 		}
 		return nil
 	}
+	ck.hugetlb = 0
 	rss, err := ck.level(sp, sp.root.top, ck.m.pages.top, 0)
 	if err != nil {
 		return err
+	}
+	if ck.hugetlb != sp.hugetlb {
+		return fmt.Errorf("hugetlb is %d, its tables map %d", sp.hugetlb, ck.hugetlb)
 	}
 	if rss != sp.rssAnon {
 		return fmt.Errorf("rss is %d, its tables map %d", sp.rssAnon, rss)
@@ -94,6 +101,8 @@ func (ck *checker) level(sp *space, slot uint32, level uint, base VA) (rss Pages
 			continue
 		case level == 0:
 			n, err = ck.pte(sp, e, a)
+		case e&eHugetlb != 0:
+			err = ck.hugetlbEntry(sp, e, a)
 		case e&eHuge != 0:
 			huge++
 			n, err = ck.huge(sp, e, a)
@@ -223,7 +232,8 @@ func (ck *checker) frame(pfn PFN, fr *frame) error {
 		if !ck.tables[pfn] {
 			return fmt.Errorf("a table that no space has")
 		}
-	case fr.flags&frameHugeZero != 0:
+	case fr.flags&frameHugetlb != 0: // checkHuge looks at it
+	case fr.flags&(frameHugeZero|framePoison) != 0:
 		ck.owned++
 	case fr.order == 0:
 		return ck.small(pfn, fr)
@@ -320,9 +330,33 @@ func (ck *checker) folio(pfn PFN, fo *folio, present, touched uint32) error {
 	return nil
 }
 
+// hugetlbEntry checks an entry that maps a hugetlb page.
+func (ck *checker) hugetlbEntry(sp *space, e uint64, a VA) error {
+	m := ck.m
+	v := sp.at(a)
+	if v == nil || v.huge == nil || e&eHuge == 0 {
+		return fmt.Errorf("hugetlb entry at %#x lies in no hugetlb mapping", a)
+	}
+	if fr := m.pages.frame(ePFN(e)); fr.flags != frameHugetlb || Order(fr.order) != m.hugeVMAPool(v).order {
+		return fmt.Errorf("hugetlb entry at %#x maps frame %d: marked %x, order %d", a, ePFN(e), fr.flags, fr.order)
+	}
+	_, slot := m.hugeAt(e)
+	ck.hugeMaps[slot]++
+	ck.hugetlb += m.hugeVMAPool(v).order.Pages()
+	if e&eWrite != 0 && v.flags&vmShared == 0 && m.huge.pages[slot].maps > 1 {
+		return fmt.Errorf("hugetlb entry at %#x is writable, its page mapped %d times", a, m.huge.pages[slot].maps)
+	}
+	return nil
+}
+
 // usage compares the sums with what the machine kept.
 func (ck *checker) usage() error {
 	m := ck.m
+	pools, err := m.checkHuge(ck.hugeMaps)
+	if err != nil {
+		return err
+	}
+	ck.owned += pools
 	u, vm := &m.Usage, &m.Counters.VM
 	for _, x := range []struct {
 		name      string
@@ -337,7 +371,7 @@ func (ck *checker) usage() error {
 		{"nr_anon_transparent_hugepages", vm[NrAnonTHPs], ck.thps},
 		{"users of the huge zero page", uint64(m.pages.zero.users), uint64(ck.zeroUsers)},
 		{"pages out of the allocator", m.physUsed(), ck.owned},
-		{"pgalloc - pgfree", vm[PgAlloc] - vm[PgFree], ck.owned},
+		{"pgalloc - pgfree", vm[PgAlloc] - vm[PgFree], ck.owned - m.huge.ranged},
 	} {
 		if x.kept != x.has {
 			return fmt.Errorf("%s is %d, the tables say %d", x.name, x.kept, x.has)

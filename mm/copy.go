@@ -7,6 +7,10 @@ func (m *Machine) copyRange(c *Current, child, parent *vma) {
 	if parent.anon == nil {
 		return
 	}
+	if parent.huge != nil {
+		m.copyHuge(c, child, parent)
+		return
+	}
 	size := m.pmdSize()
 	for a := parent.start; a < parent.end; {
 		src, skip := m.nextPMD(parent.sp, a)

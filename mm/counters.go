@@ -29,13 +29,21 @@ const (
 	CompactSuccess
 	CompactFail
 	AllocStall
-	NrAnonPages          // gauge: anonymous pages mapped, each once
-	NrAnonTHPs           // gauge: PMD-mapped THPs
-	NrPageTablePages     // gauge
-	NrMlock              // gauge
-	PagesCollapsed       // khugepaged/pages_collapsed
-	FullScans            // khugepaged/full_scans
-	NumCounters      int = iota
+	NrAnonPages      // gauge: anonymous pages mapped, each once
+	NrAnonTHPs       // gauge: PMD-mapped THPs
+	NrPageTablePages // gauge
+	NrMlock          // gauge
+	NrHugetlb        // gauge: base pages of hugetlb pages in use
+	HtlbBuddyAllocSuccess
+	HtlbBuddyAllocFail
+	PagesCollapsed          // khugepaged/pages_collapsed
+	FullScans               // khugepaged/full_scans
+	PgMigrateSuccess        // base pages
+	PgMigrateFail           // base pages
+	THPMigrationSuccess     // folios of the PMD's order moved whole
+	THPMigrationFail        // and those that failed or had to be split
+	THPMigrationSplit       // and those that were split
+	NumCounters         int = iota
 )
 
 var counterNames = [NumCounters]string{
@@ -49,9 +57,14 @@ var counterNames = [NumCounters]string{
 	THPScanExceedNonePTE: "thp_scan_exceed_none_pte", THPScanExceedSwapPTE: "thp_scan_exceed_swap_pte",
 	THPScanExceedSharePTE: "thp_scan_exceed_share_pte", CompactStall: "compact_stall",
 	CompactSuccess: "compact_success", CompactFail: "compact_fail", AllocStall: "allocstall",
-	NrAnonPages: "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
+	PgMigrateSuccess: "pgmigrate_success", PgMigrateFail: "pgmigrate_fail",
+	THPMigrationSuccess: "thp_migration_success", THPMigrationFail: "thp_migration_fail",
+	THPMigrationSplit: "thp_migration_split",
+	NrAnonPages:       "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
 	NrPageTablePages: "nr_page_table_pages", NrMlock: "nr_mlock",
-	PagesCollapsed: "pages_collapsed", FullScans: "full_scans",
+	NrHugetlb: "nr_hugetlb", HtlbBuddyAllocSuccess: "htlb_buddy_alloc_success",
+	HtlbBuddyAllocFail: "htlb_buddy_alloc_fail",
+	PagesCollapsed:     "pages_collapsed", FullScans: "full_scans",
 }
 
 // String is the kernel's name of the counter.

@@ -8,6 +8,7 @@ func (m *Machine) Do(c *Current, op *Op) (Result, error) {
 	var res Result
 	one := [1]Op{*op}
 	err := m.other(c, one[:], 0, &res)
+	m.endHuge(c)
 	return res, err
 }
 
@@ -45,4 +46,35 @@ func (m *Machine) LockOf(f *Fault) uint32 {
 		return eSlot(e)
 	}
 	return f.pmd
+}
+
+// Hits does the access of f if the page is there and allows it, and is false
+// otherwise; memory that is not anonymous never is.
+func (m *Machine) Hits(f *Fault) bool {
+	sp := m.spaceOf(f.Space)
+	if sp == nil {
+		return false
+	}
+	v := sp.find(f.Addr)
+	if v == nil || v.start > f.Addr || !v.anonymous() || !permits(v, f.Access) {
+		return false
+	}
+	pmd := m.pmdTable(sp, f.Addr)
+	if pmd == 0 {
+		return false
+	}
+	e := *m.pages.tables.raw(pmd, m.pmdIndex(f.Addr))
+	if e&eHuge != 0 && (f.Access&Write == 0 || e&eWrite != 0) {
+		m.hitPMD(v, pmd, f.Addr, f.Access)
+		return true
+	}
+	if e&eTable == 0 {
+		return false
+	}
+	p := m.pages.tables.entry(eSlot(e), m.pageIndex(f.Addr))
+	if *p&ePresent == 0 || f.Access&Write != 0 && *p&eWrite == 0 {
+		return false
+	}
+	m.hit(v, p, f.Access)
+	return true
 }

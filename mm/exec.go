@@ -74,6 +74,7 @@ func (m *Machine) Exec(ops []Op, out []Result) (n int, err error) {
 			err = m.opTouch(c, op)
 		} else {
 			err = m.other(c, ops, i, res)
+			m.endHuge(c)
 		}
 		m.exec.region = 0
 		if err != nil {
@@ -137,7 +138,7 @@ func (m *Machine) opTouch(c *Current, op *Op) error {
 func (m *Machine) touchOne(c *Current, sp *space, a VA, acc Access) {
 	v := sp.find(a)
 	switch {
-	case v == nil || v.start > a || v.flags&vmFile == 0:
+	case v == nil || v.start > a || v.flags&vmFile == 0 || v.huge != nil:
 		m.touch(c, sp, a, acc)
 	case v.flags&(vmShared|vmSpecials) == 0:
 		m.touchPrivateFile(c, sp, v, a, acc)

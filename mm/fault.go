@@ -16,6 +16,7 @@ type Fault struct {
 	at    VA     // where the folio begins
 	pfn   PFN    // allocated by Begin
 	table PFN    // page of a table to deposit, allocated by Begin
+	huge  uint32 // slot of the hugetlb page to map
 	old   uint64 // the entry that Begin saw
 	v     *vma
 	sp    *space
@@ -46,6 +47,9 @@ const (
 	faultReusePMD
 	faultUpgradePMD // the huge zero page becomes a THP
 	faultCopyPMD    // before 5.8: a shared THP is copied whole
+	faultHuge       // hugetlb: a new page, or the file's
+	faultHugeReuse  // hugetlb: a write to a page that nobody else maps
+	faultHugeCopy   // hugetlb: a write to a shared private page
 )
 
 // Touch accesses one address: a hit, or both halves of a fault with nothing
@@ -114,6 +118,9 @@ func (m *Machine) begin(c *Current, sp *space, f *Fault) Outcome {
 	if !permits(v, acc) {
 		m.countFault(c, f, v)
 		return Segv
+	}
+	if v.huge != nil {
+		return m.beginHuge(c, f)
 	}
 	if !v.anonymous() {
 		return m.fileFault(c, f)
@@ -240,6 +247,9 @@ func (m *Machine) unchanged(f *Fault) bool {
 	if f.sp.find(f.Addr) != f.v || f.v.seq != f.seq || f.v.start > f.Addr {
 		return false
 	}
+	if f.kind >= faultHuge {
+		return m.unchangedHuge(f)
+	}
 	if m.pmdTable(f.sp, f.Addr) != f.pmd {
 		return false
 	}
@@ -262,6 +272,8 @@ func (m *Machine) raced(c *Current, f *Fault) {
 	switch f.kind {
 	case faultPTE, faultPMD, faultCopy, faultUpgradePMD, faultCopyPMD:
 		m.giveBack(c, f.pfn, f.order)
+	case faultHuge, faultHugeReuse, faultHugeCopy:
+		m.racedHuge(c, f)
 	}
 	if f.kind == faultPMD || f.kind == faultZeroPMD {
 		m.freeTableFrame(c, f.table)
@@ -293,6 +305,10 @@ func (m *Machine) commit(c *Current, f *Fault) Outcome {
 		m.commitUpgradePMD(c, f)
 	case faultCopyPMD:
 		m.commitCopyPMD(c, f)
+	case faultHuge, faultHugeReuse, faultHugeCopy:
+		m.commitHuge(c, f)
+		f.kind = faultNone
+		return Done
 	default:
 		return Retry
 	}

@@ -32,10 +32,12 @@ func (m *Machine) forkVMA(c *Current, child *space, v *vma) {
 	n := *v
 	n.sp, n.place, n.chain, n.anon = child, nil, nil, nil
 	n.flags &^= vmLockMask | vmUffd
-	child.loose = child.loose || n.flags != v.flags
+	// Locks and anon_vmas that the child does not get no longer keep neighbours apart.
+	child.loose = child.loose || n.flags != v.flags || v.flags&vmWipeFork != 0
 	if v.flags&vmWipeFork == 0 {
 		m.anonFork(&n, v)
 	}
+	m.forkHuge(&n, v)
 	m.addVMA(c, &n)
 	v.changed()
 	if v.anon != nil && v.flags&vmWipeFork == 0 {

@@ -10,6 +10,8 @@ const (
 	frameExclusive                        // PageAnonExclusive: no other space maps this page
 	frameFilled                           // content is not all zeros
 	frameTouched                          // the program is known to have accessed it
+	frameHugetlb                          // head of a page of a hugetlb pool; ref is its slot
+	framePoison                           // taken out of use by a soft offline, for good
 )
 
 // frame is what is known of one physical page: 16 bytes, no Go pointers. The

@@ -125,6 +125,14 @@ func (m *Machine) khugepagedRun(now Nanos) {
 	}
 }
 
+// Khugepaged does one pass at once, as a write to scan_sleep_millisecs makes
+// happen. Linux: mm/khugepaged.c:__sleep_millisecs_store (v6.18).
+func (m *Machine) Khugepaged() {
+	if m.khugepagedOn() && len(m.khuge.list) > 0 {
+		m.khugepagedPass(m.Usage.Last)
+	}
+}
+
 // khugepagedPass is one pass over the budget. Linux:
 // mm/khugepaged.c:khugepaged_do_scan (v6.18).
 func (m *Machine) khugepagedPass(now Nanos) {

@@ -56,6 +56,10 @@ func New(cfg Config) (*Machine, error) {
 	if err := m.newPhys(); err != nil {
 		return nil, err
 	}
+	if err := m.newHuge(); err != nil {
+		return nil, err
+	}
+	m.policy.Pools = [hugeSizes]HugePool{} // none yet: SetPolicy fills them
 	m.SetPolicy(cfg.Policy)
 	return m, nil
 }

@@ -8,6 +8,45 @@ func (m *Machine) opMap(c *Current, sp *space, op *Op) (VA, Errno, error) {
 	if op.N > m.span(0, sp.limitOf()) {
 		return 0, ENOMEM, nil
 	}
+	if op.Flags&(MapPool|MapPoolPUD) != 0 {
+		return m.opMapHuge(c, sp, op)
+	}
+	return m.mapAt(c, sp, op)
+}
+
+// opMapHuge is opMap for hugetlb: lengths are rounded up to whole pages.
+// Linux: mm/mmap.c:ksys_mmap_pgoff, fs/hugetlbfs/inode.c:hugetlb_get_unmapped_area (v6.18).
+func (m *Machine) opMapHuge(c *Current, sp *space, op *Op) (VA, Errno, error) {
+	p, ok := m.opPool(op)
+	if !ok {
+		return 0, EINVAL, nil
+	}
+	whole := *op
+	n := m.huge.pools[p].order.Pages()
+	whole.N = (op.N + n - 1) &^ (n - 1)
+	if op.Flags&MapFixed != 0 {
+		at, e, err := m.whereMap(sp, op)
+		if err != nil || e != OK {
+			return 0, e, err
+		}
+		if at&(m.bytes(n)-1) != 0 {
+			return 0, EINVAL, nil
+		}
+	}
+	return m.mapAt(c, sp, &whole)
+}
+
+// opPool is the pool that an OpMap's pages come from.
+func (m *Machine) opPool(op *Op) (uint8, bool) {
+	p := 0
+	if op.Flags&MapPoolPUD != 0 {
+		p = 1
+	}
+	return uint8(p), p < len(m.huge.pools) && op.Flags&MapHugetlb != 0
+}
+
+// mapAt finds the place of a map, and makes it.
+func (m *Machine) mapAt(c *Current, sp *space, op *Op) (VA, Errno, error) {
 	start, e, err := m.whereMap(sp, op)
 	if err != nil || e != OK {
 		return 0, e, err
@@ -39,7 +78,8 @@ func (m *Machine) opMap(c *Current, sp *space, op *Op) (VA, Errno, error) {
 		m.adviseHuge(v, start, end)
 		v = sp.find(start)
 	}
-	if op.Flags&MapPopulate != 0 || v.flags&vmLockMask == vmLocked {
+	locks := op.Flags&MapLocked != 0 || sp.defFlags&vmLockMask == vmLocked
+	if op.Flags&MapPopulate != 0 || v.flags&vmLockMask == vmLocked || v.huge != nil && locks {
 		m.populateAll(c, sp, start, end)
 	}
 	return start, OK, nil
@@ -83,7 +123,7 @@ func (m *Machine) whereMap(sp *space, op *Op) (VA, Errno, error) {
 	if op.Flags&MapHint != 0 {
 		q.hint = m.movedHint(sp, VA(op.Arg))
 	} else {
-		q.align = m.wantsAlign(op, length)
+		q.align = m.alignOf(op, length)
 	}
 	at, e := m.place(sp, q)
 	return at, e, nil
@@ -97,6 +137,17 @@ func (m *Machine) mayReplace(sp *space, op *Op, at VA) Errno {
 		}
 	}
 	return OK
+}
+
+// alignOf is the alignment that the kernel looks for, 0 for none.
+func (m *Machine) alignOf(op *Op, length VA) VA {
+	switch p, ok := m.opPool(op); {
+	case ok && op.Flags&MapPoolPUD != 0:
+		return m.bytes(m.huge.pools[p].order.Pages())
+	case m.wantsAlign(op, length):
+		return m.pmdSize()
+	}
+	return 0
 }
 
 // wantsAlign says whether the kernel aligned this map, or would. For a file or
@@ -197,7 +248,12 @@ func (m *Machine) mmapRegion(c *Current, sp *space, op *Op, start, end VA) (*vma
 	if flags&vmFile != 0 {
 		file, pgoff = uint64(op.Region), 0
 	}
-	return m.newMapping(c, sp, start, end, flags, file, pgoff, op.Region), OK
+	v := m.newMapping(c, sp, start, end, flags, file, pgoff, op.Region)
+	if p, ok := m.opPool(op); ok && op.Flags&(MapPool|MapPoolPUD) != 0 && !m.mapHuge(c, v, p) {
+		m.dropVMA(c, v)
+		return nil, ENOMEM
+	}
+	return v, OK
 }
 
 // newMapping makes an empty range a mapping: a neighbour's, or a new VMA.
@@ -228,12 +284,12 @@ func (m *Machine) populateAll(c *Current, sp *space, from, to VA) {
 // access may reach refuses it.
 func (m *Machine) populateVMA(c *Current, v *vma, from, to VA) Errno {
 	switch {
-	case !v.anonymous() || v.flags&vmLockMask == vmLockMask:
+	case !v.anonymous() && v.huge == nil || v.flags&vmLockMask == vmLockMask:
 		return OK
 	case v.flags&vmAccess == 0:
 		return EFAULT
 	}
-	return m.populate(c, v, from, to, v.flags&vmWrite != 0)
+	return m.populate(c, v, from, to, v.flags&(vmWrite|vmShared) == vmWrite)
 }
 
 // wants says whether the hypothetical program advises a fresh mapping.

@@ -182,11 +182,17 @@ func (m *Machine) modify(c *Current, v *vma, start, end VA, flags vmFlags, node 
 		if v.sp.vmas.Len() >= maxMapCount {
 			return nil, ENOMEM
 		}
+		if m.hugeUnaligned(v, start) {
+			return nil, EINVAL
+		}
 		m.splitVMA(c, v, start, true)
 	}
 	if v.end > end {
 		if v.sp.vmas.Len() >= maxMapCount {
 			return nil, ENOMEM
+		}
+		if m.hugeUnaligned(v, end) {
+			return nil, EINVAL // the cut at start stays
 		}
 		m.splitVMA(c, v, end, false)
 	}

@@ -5,6 +5,10 @@ package mm
 // move; otherwise huge entries are split (semantics 3.8). Linux:
 // mm/mremap.c:move_page_tables (v6.18).
 func (m *Machine) movePages(c *Current, from, to *vma, old, new VA, n Pages) {
+	if from.huge != nil {
+		m.moveHuge(c, from, old, new, n)
+		return
+	}
 	size := m.pmdSize()
 	end := old + VA(n)<<m.pageShift
 	old, new = m.realign(from, to, old, new, end)

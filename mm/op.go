@@ -125,10 +125,12 @@ const (
 	MapNoReserve
 	MapHint
 	MapAtExec   // made by the kernel at exec, or present when a recording attached
-	MapHugetlb  // carried through; its pages are huge already
+	MapHugetlb  // carried through, its pages are huge already; with MapPool they come from a pool
 	MapSpecial  // vdso and the like
 	MapReplaces // MapFixed over existing mappings (not NOREPLACE)
 	MapDroppable
+	MapPool    // with MapHugetlb: from the machine's pool of pages of the PMD's size
+	MapPoolPUD // with MapHugetlb: of the PUD's size, 1 GB
 )
 
 // Flags of other kinds.

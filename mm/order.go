@@ -5,6 +5,7 @@ import "math/bits"
 // SetPolicy changes the knobs. As in the kernel, only later faults and scans
 // see it.
 func (m *Machine) SetPolicy(p Policy) {
+	m.hugePolicy(&m.policy, &p)
 	m.policy = p
 	m.ordersAlways, m.ordersMadvise, m.ordersInherit = 0, 0, 0
 	for o := Order(2); o <= m.pmdOrder; o++ {

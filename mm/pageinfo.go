@@ -6,7 +6,8 @@ type PageInfo struct {
 	Present   bool
 	Zero      bool // the shared zero page, small or huge
 	Exclusive bool // mapped once
-	PMD       bool // mapped by a PMD entry
+	PMD       bool // mapped by a PMD entry, or by one above
+	Hugetlb   bool // of a hugetlb pool
 	Guard     bool // a guard region
 	Order     Order
 	Index     uint32 // place in the folio, in pages
@@ -24,10 +25,18 @@ func (m *Machine) PageInfo(s Space, a VA) PageInfo {
 	}
 	pmd := m.pmdTable(m.spaces[s], a)
 	if pmd == 0 {
+		if len(m.huge.pools) > 1 {
+			if p := m.hugeEntry(m.spaces[s], a, m.huge.pools[1].order); p != nil && *p&eHugetlb != 0 {
+				return m.hugeInfo(PageInfo{}, *p, a)
+			}
+		}
 		return PageInfo{}
 	}
 	var in PageInfo
 	e := m.pages.tables.at(pmd)[m.pmdIndex(a)]
+	if e&eHugetlb != 0 {
+		return m.hugeInfo(in, e, a)
+	}
 	if e&eHuge != 0 {
 		in.PMD = true
 	} else if e&eTable != 0 {

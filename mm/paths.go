@@ -17,7 +17,7 @@ const (
 	VMALockSuccess
 	VMALockAbort
 	VMALockRetry
-	VMALockMiss // a lookup met a VMA on its way out; the model has no such instant
+	VMALockMiss       // a lookup met a VMA on its way out; the model has no such instant
 	NumPathEvents int = iota
 )
 

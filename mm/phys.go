@@ -26,8 +26,14 @@ func (m *Machine) physEnd() PFN { return PFN(m.alloc.End()) }
 // physAlloc takes a block for the caller's CPU, from its node first, and counts
 // the work.
 func (m *Machine) physAlloc(c *Current, order Order, t buddy.MigrateType, f buddy.Flags) (PFN, bool) {
+	return m.physAllocOn(c, -1, order, t, f)
+}
+
+// physAllocOn is physAlloc from another node first; a negative one is the
+// CPU's own.
+func (m *Machine) physAllocOn(c *Current, node int, order Order, t buddy.MigrateType, f buddy.Flags) (PFN, bool) {
 	a := m.alloc
-	pfn, ok := a.Alloc(int(c.CPU), -1, uint8(order), t, f)
+	pfn, ok := a.Alloc(int(c.CPU), node, uint8(order), t, f)
 	if a.Events == (buddy.Events{PCPHit: 1}) {
 		a.Events.PCPHit = 0
 		c.Work[PrimAllocPCP]++
@@ -73,6 +79,9 @@ func (m *Machine) physWork(c *Current) {
 	w[PrimZoneLock] += e.Lock
 	*e = buddy.Events{}
 }
+
+// nodeOf is the node that a page lies on.
+func (m *Machine) nodeOf(pfn PFN) NodeID { return NodeID(m.alloc.NodeOf(uint64(pfn))) }
 
 // physDecay does what each CPU's statistics worker does about once a second:
 // per-CPU lists that grew long are cut. It is nobody's work.

@@ -4,7 +4,7 @@ package mm
 type placeReq struct {
 	hint   VA // 0 for none
 	length VA
-	align  bool // ask for the alignment of a huge page (placeMap decides)
+	align  VA // the alignment asked for, 0 for none
 }
 
 // limitOf is the first address that sp's program cannot map.
@@ -18,12 +18,12 @@ func (sp *space) limitOf() VA {
 // place finds room in sp. Linux: mm/mmap.c:__get_unmapped_area,
 // mm/huge_memory.c:__thp_get_unmapped_area (v6.18).
 func (m *Machine) place(sp *space, q placeReq) (VA, Errno) {
-	if q.align && !sp.compat {
-		pad := q.length + m.pmdSize()
+	if q.align != 0 && !sp.compat {
+		pad := q.length + q.align
 		if at, e := m.unmappedArea(sp, q.hint, pad); e == OK {
-			off := -at & (m.pmdSize() - 1)
+			off := -at & (q.align - 1)
 			if off == 0 {
-				return at + m.pmdSize(), OK // the higher of the two that fit
+				return at + q.align, OK // the higher of the two that fit
 			}
 			return at + off, OK
 		}

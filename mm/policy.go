@@ -50,6 +50,7 @@ type Policy struct {
 	UseZeroPage     bool
 	ShrinkUnderused bool
 	Khugepaged      Khugepaged
+	Pools           [hugeSizes]HugePool // hugetlb: the PMD's size, then 1 GB where the base page is 4 kB
 
 	// Advise is hypothetical: mappings that behave as if the program had
 	// called madvise(MADV_HUGEPAGE) on them. No kernel has this setting.

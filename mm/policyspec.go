@@ -2,6 +2,7 @@ package mm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -12,7 +13,8 @@ A policy spec is what a person types:
 	item    = name | key "=" value
 	name    = "current" | "default" | "never" | part { "+" part }       whole rows, see NamedPolicy
 	part    = "thp" | size
-	key     = size | "enabled" | "defrag" | "use_zero_page" | ... | "advise"
+	key     = size | "enabled" | "defrag" | "use_zero_page" | ... | "pool" | "overcommit" | "advise"
+	pool    = "none" | size ":" pages { "+" size ":" pages }           hugetlb; overcommit likewise
 	advise  = "none" | rule { ("|" | "+") rule }
 	rule    = "all" | "heap" | [">="] length
 
@@ -63,7 +65,7 @@ func policyKeys(s Sizes) []string {
 	for _, set := range policySettings(&Policy{}, s) {
 		keys = append(keys, set.key)
 	}
-	return append(keys, "advise")
+	return append(append(keys, poolKeys...), "advise")
 }
 
 // ParsePolicySpec applies a spec such as "never,64k=always,max_ptes_none=64"
@@ -92,8 +94,11 @@ func ParsePolicySpec(base Policy, spec string, s Sizes) (Policy, error) {
 
 // set applies one KEY=VALUE.
 func (p *Policy) set(key, value string, s Sizes) error {
-	if key == "advise" {
+	switch {
+	case key == "advise":
 		return p.Advise.parse(value)
+	case slices.Contains(poolKeys, key):
+		return p.setPools(key, value, s)
 	}
 	if o, err := s.Order(key); err == nil {
 		key = s.Name(o)
@@ -198,6 +203,7 @@ func (p Policy) diff(base Policy, s Sizes) []string {
 			items = append(items, set.key+"="+v)
 		}
 	}
+	items = append(items, p.diffPools(&base, s)...)
 	if p.Advise != base.Advise {
 		items = append(items, "advise="+p.Advise.String())
 	}

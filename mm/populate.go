@@ -9,6 +9,9 @@ func (m *Machine) populate(c *Current, v *vma, from, to VA, write bool) Errno {
 	if write {
 		acc = Write
 	}
+	if v.huge != nil {
+		return m.populateHuge(c, v, from, to, write)
+	}
 	if !v.anonymous() && (!write || v.flags&(vmShared|vmHugetlb|vmSpecial) != 0) {
 		return OK // no anonymous page comes of it
 	}

@@ -45,12 +45,14 @@ func (m *Machine) protectVMA(c *Current, v *vma, start, end VA, prot vmFlags) (*
 	case v.flags&vmAccount != 0 && v.anonymous() && v.anon == nil:
 		flags &^= vmAccount
 	}
+	old := v.flags
 	t, e := m.modify(c, v, start, end, flags, v.node)
 	if e != OK {
 		return nil, e
 	}
 	m.protectRange(c, t, start, end)
-	if flags&(vmLocked|vmWrite|vmShared|vmLockOnFault|vmFile) == vmLocked|vmWrite && prot&vmWrite != 0 {
+	// Locked memory that becomes writable is copied now.
+	if old&(vmLocked|vmWrite|vmShared|vmLockOnFault|vmFile) == vmLocked && prot&vmWrite != 0 {
 		m.populate(c, t, start, end, true)
 	}
 	return t, OK

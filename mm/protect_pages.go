@@ -5,6 +5,10 @@ package mm
 // once where the page is exclusive, and by a later fault elsewhere. Linux:
 // mm/mprotect.c:change_protection_range, can_change_pte_writable (v6.18).
 func (m *Machine) protectRange(c *Current, v *vma, from, to VA) {
+	if v.huge != nil {
+		m.protectHuge(c, v, from, to)
+		return
+	}
 	size, any := m.pmdSize(), false
 	for a := from; a < to; {
 		pmd, skip := m.nextPMD(v.sp, a)

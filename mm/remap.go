@@ -59,6 +59,9 @@ func (m *Machine) remap(c *Current, sp *space, q *moveReq) (VA, Errno) {
 // remapOne is an mremap within one VMA, or a shrink in place.
 func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
 	v := sp.at(q.from)
+	if v != nil && v.huge != nil && !m.alignHuge(v, q) {
+		return 0, EINVAL
+	}
 	maps := q.fixed || q.keep || q.want > q.old
 	switch {
 	case v == nil:
@@ -94,13 +97,25 @@ func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
 		return 0, ENOMEM
 	}
 	if !q.fixed {
-		at, e := m.place(sp, placeReq{length: q.want, align: v.anonymous() && m.alignedMap(q.want)})
+		r := placeReq{length: q.want}
+		if v.anonymous() && m.alignedMap(q.want) {
+			r.align = m.pmdSize()
+		}
+		at, e := m.place(sp, r)
 		if e != OK {
 			return 0, e
 		}
 		q.to = at
 	}
 	return q.to, m.moveVMA(c, v, q)
+}
+
+// alignHuge rounds the lengths of a hugetlb mremap up to whole pages; false:
+// addresses do not fit, or it would grow. Linux: mm/mremap.c:align_hugetlb (v6.18).
+func (m *Machine) alignHuge(v *vma, q *moveReq) bool {
+	mask := m.hugeLen(v) - 1
+	q.old, q.want = (q.old+mask)&^mask, (q.want+mask)&^mask
+	return q.from&mask == 0 && (!q.fixed || q.to&mask == 0) && q.want <= q.old
 }
 
 // growInPlace lengthens v when [from, from+old) ends it and what follows is
@@ -171,6 +186,7 @@ func (m *Machine) copyVMA(c *Current, v *vma, q *moveReq, pgoff uint64) *vma {
 		n.region = q.region
 	}
 	m.anonClone(&n, v)
+	m.openHuge(&n, v)
 	m.addVMA(c, &n)
 	return &n
 }

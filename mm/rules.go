@@ -46,6 +46,9 @@ type Rules struct {
 	KhugepagedShared bool      // khugepaged/max_ptes_shared (5.8)
 	KhugepagedSwap   bool      // khugepaged/max_ptes_swap (4.8)
 	Defer            bool      // defrag knows defer (4.6)
+	MigrateTHP       bool      // a THP is moved whole, by a PMD migration entry (4.14)
+	MigrateBatch     bool      // folios are moved in batches with one flush each (6.3)
+	MigrateYoung     bool      // a moved page's entry keeps its accessed and dirty bits (6.1)
 	DeferMadvise     bool      // defrag knows defer+madvise (4.11)
 
 	// NoZeroPage is found by a probe, never by version: reads get pages of

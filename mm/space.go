@@ -131,6 +131,7 @@ func (m *Machine) endSpace(c *Current, sp *space) {
 		for n := first; n != nil; n = n.Next() {
 			m.zapRange(c, n.Val, n.Val.start, n.Val.end, zapUnmap)
 		}
+		m.flushHuge(c)
 		for n := first; n != nil; {
 			next := n.Next()
 			m.dropVMA(c, n.Val)

@@ -68,9 +68,7 @@ func (m *Machine) splitFolio(c *Current, slot uint32) bool {
 		}
 		return false
 	}
-	if fo.entire == 0 && fo.present > 1 {
-		// The split takes mappings by PTE away one by one, and so leaves the
-		// folio partially mapped on its way. Linux: mm/rmap.c:try_to_migrate_one (v6.18).
+	if m.partialInSplit(fo) {
 		m.deferSplit(c, slot, true)
 	}
 	m.unmapPMDs(c, fo)
@@ -100,6 +98,46 @@ func (m *Machine) splitFolio(c *Current, slot uint32) bool {
 		}
 	}
 	return true
+}
+
+// partialInSplit says whether the folio is partially mapped on the way of its
+// split, which takes mappings away VMA by VMA: entries by PTE one by one, which
+// counts once no PMD maps the folio and other pages are still mapped; an entry by
+// PMD at once, which counts if it was the last one and pages of the folio are
+// mapped by PTE, but not all. Linux: mm/rmap.c:try_to_migrate_one, __folio_remove_rmap (v6.18).
+func (m *Machine) partialInSplit(fo *folio) bool {
+	if fo.entire == 0 || fo.present == 0 {
+		return fo.entire == 0 && fo.present > 1
+	}
+	entire, present, partial := fo.entire, Pages(fo.present), false
+	n := fo.order.Pages()
+	maps := make([]uint32, n)
+	for i := range maps {
+		maps[i] = m.pages.frame(fo.head + PFN(i)).maps
+	}
+	m.eachMapping(fo, func(v *vma, at VA, pmd uint32) {
+		e := m.pages.tables.at(pmd)[m.pmdIndex(at)]
+		if e&eTable == 0 {
+			if e&eZero == 0 && ePFN(e) == fo.head {
+				entire--
+				partial = partial || entire == 0 && present > 0 && present < n
+			}
+			return
+		}
+		t := m.pages.tables.at(eSlot(e))
+		end := min(v.end, at&^(m.pmdSize()-1)+m.pmdSize())
+		for i := m.pageIndex(at); at < end; i, at = i+1, at+m.pageSize() {
+			k := ePFN(t[i]) - fo.head
+			if t[i]&ePresent == 0 || t[i]&eZero != 0 || k >= PFN(n) {
+				continue
+			}
+			if maps[k]--; maps[k] == 0 {
+				present--
+				partial = partial || entire == 0 && present > 0
+			}
+		}
+	})
+	return partial
 }
 
 // unmapPMDs splits every huge entry that maps the folio. What stands there until
@@ -160,4 +198,21 @@ func (m *Machine) zeroFilled(c *Current, fo *folio) {
 			c.Work[PrimZeroMap]++
 		}
 	})
+}
+
+// SplitPages splits every large folio that pages of [at, at+n) are in, as
+// writing a process and a range to debugfs's split_huge_pages does.
+// Linux: mm/huge_memory.c:split_huge_pages_pid (v6.18).
+func (m *Machine) SplitPages(c *Current, id Space, at VA, n Pages) {
+	sp := m.spaceOf(id)
+	if sp == nil {
+		return
+	}
+	for end := at + m.bytes(n); at < end; at += m.pageSize() {
+		in := m.PageInfo(id, at)
+		if !in.Present || in.Zero || in.Order == 0 {
+			continue
+		}
+		m.splitFolio(c, m.pages.frame(in.PFN-PFN(in.Index)).ref)
+	}
 }

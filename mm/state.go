@@ -34,6 +34,7 @@ type Machine struct {
 	alloc *buddy.Allocator
 	pages pageState // owned by the page side
 	khuge khugeState
+	huge  hugeState
 	anons anonState // owned by the VMA side
 	exec  execState // owned by the VMA side
 }
@@ -78,6 +79,7 @@ type space struct {
 	regions          regionMap // owned by the VMA side: Region -> base address
 
 	rssAnon Pages // mapped anonymous pages (zero pages excluded)
+	hugetlb Pages // mapped hugetlb pages
 	faults  uint64
 	mark    uint32 // VMAs with this mark are being changed (paths.go)
 }
@@ -119,11 +121,12 @@ type vma struct {
 	node       uint32   // mempolicy identity, 0 for the default
 	anon       *anonVMA // nil until the first anonymous fault
 	sp         *space
-	region     Region // the region that made it, for reports by mapping
-	seq        uint32 // raised by every writer; speculation and Commit compare it
-	mark       uint32 // the space's mark when a writer changed it last (paths.go)
-	holders    uint32 // faults that hold its lock
-	serial     uint32 // its number among all ever made
+	huge       *hugeVMA // of a hugetlb mapping whose pages come from a pool, nil of others
+	region     Region   // the region that made it, for reports by mapping
+	seq        uint32   // raised by every writer; speculation and Commit compare it
+	mark       uint32   // the space's mark when a writer changed it last (paths.go)
+	holders    uint32   // faults that hold its lock
+	serial     uint32   // its number among all ever made
 
 	place *itree.Node[*vma] // its place in sp.vmas
 	chain []*anonLink       // every anonVMA whose pages it may map (anon_vma_chain)

@@ -8,12 +8,13 @@ const (
 	eWrite
 	eYoung
 	eDirty
-	eZero  // the shared zero page: small in a PTE, huge in a PMD entry
-	eGuard // guard region marker; not present
-	eHuge  // PMD entry that maps a block
-	eTable // points to a table: slot in the frame field
-	eSeen  // hint: the frame's touched flag is set
-	eFull  // hint: the frame's filled flag is set
+	eZero    // the shared zero page: small in a PTE, huge in a PMD entry
+	eGuard   // guard region marker; not present
+	eHuge    // PMD entry that maps a block
+	eTable   // points to a table: slot in the frame field
+	eSeen    // hint: the frame's touched flag is set
+	eFull    // hint: the frame's filled flag is set
+	eHugetlb // with eHuge: a page of a hugetlb pool; no table is deposited for it
 
 	ePFNShift = 12
 	eFlags    = 1<<ePFNShift - 1
@@ -140,7 +141,11 @@ func (m *Machine) pmdTable(sp *space, a VA) uint32 {
 	}
 	slot := sp.root.top
 	for l := m.pages.top; l > 1 && slot != 0; l-- {
-		slot = eSlot(m.pages.tables.at(slot)[m.levelIndex(a, l)])
+		e := m.pages.tables.at(slot)[m.levelIndex(a, l)]
+		if e&eHuge != 0 {
+			return 0 // a page of the PUD's size
+		}
+		slot = eSlot(e)
 	}
 	if slot != 0 {
 		k.tag, k.slot = tag, slot
@@ -184,7 +189,7 @@ func (m *Machine) nextPMD(sp *space, a VA) (slot uint32, next VA) {
 	slot = sp.root.top
 	for l := m.pages.top; l > 1 && slot != 0; l-- {
 		e := m.pages.tables.at(slot)[m.levelIndex(a, l)]
-		if e == 0 {
+		if e&eTable == 0 {
 			span := VA(1) << m.levelShift(l)
 			return 0, a&^(span-1) + span
 		}

@@ -61,18 +61,21 @@ type Errno uint16
 const (
 	OK     Errno = 0
 	EPERM  Errno = 1
+	ENOENT Errno = 2
 	ESRCH  Errno = 3
 	EAGAIN Errno = 11
 	ENOMEM Errno = 12
+	EACCES Errno = 13
 	EFAULT Errno = 14
 	EBUSY  Errno = 16
 	EEXIST Errno = 17
+	ENODEV Errno = 19
 	EINVAL Errno = 22
 	ENOSYS Errno = 38
 )
 
 var errnoNames = map[Errno]string{
-	OK: "ok", EPERM: "EPERM", ESRCH: "ESRCH", EAGAIN: "EAGAIN", ENOMEM: "ENOMEM", EFAULT: "EFAULT",
+	OK: "ok", EPERM: "EPERM", ENOENT: "ENOENT", ESRCH: "ESRCH", EACCES: "EACCES", ENODEV: "ENODEV", EAGAIN: "EAGAIN", ENOMEM: "ENOMEM", EFAULT: "EFAULT",
 	EBUSY: "EBUSY", EEXIST: "EEXIST", EINVAL: "EINVAL", ENOSYS: "ENOSYS",
 }
 

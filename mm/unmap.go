@@ -34,7 +34,7 @@ func (m *Machine) unmapRange(c *Current, sp *space, from, to VA) Errno {
 	}
 	if first.start < from {
 		switch {
-		case first.flags&vmSpecial != 0:
+		case first.flags&vmSpecial != 0 || m.hugeUnaligned(first, from):
 			return EINVAL
 		case to < first.end && sp.vmas.Len() >= maxMapCount:
 			return ENOMEM
@@ -44,7 +44,7 @@ func (m *Machine) unmapRange(c *Current, sp *space, from, to VA) Errno {
 	last := first
 	for {
 		if last.end > to {
-			if last.flags&vmSpecial != 0 {
+			if last.flags&vmSpecial != 0 || m.hugeUnaligned(last, to) {
 				return EINVAL // the cut at from stays, as in Linux
 			}
 			m.splitVMA(c, last, to, false)
@@ -66,6 +66,7 @@ func (m *Machine) unmapRange(c *Current, sp *space, from, to VA) Errno {
 	for v := first; v != stop; v = v.next() {
 		m.zapRange(c, v, v.start, v.end, zapUnmap)
 	}
+	m.flushHuge(c)
 	for v := first; v != stop; {
 		n := v.next()
 		m.dropVMA(c, v)

@@ -71,7 +71,8 @@ func (m *Machine) Regions(f func(Region, RegionUsage)) {
 // then tables and failed allocations.
 func worstKey(w, before *Work) uint64 {
 	pages := w[PrimClearSmall] - before[PrimClearSmall] + w[PrimClearLarge] - before[PrimClearLarge] +
-		w[PrimClearPMD] - before[PrimClearPMD] + w[PrimCopyCOW] - before[PrimCopyCOW]
+		w[PrimClearBlock] - before[PrimClearBlock] + w[PrimClearPMD] - before[PrimClearPMD] +
+		w[PrimCopyCOW] - before[PrimCopyCOW]
 	rest := w[PrimTableAlloc] - before[PrimTableAlloc] + w[PrimAllocFail] - before[PrimAllocFail]
 	return uint64(pages)<<32 | uint64(rest)
 }

@@ -113,6 +113,7 @@ func (m *Machine) addVMA(c *Current, v *vma) {
 // space and off every anonVMA.
 func (m *Machine) dropVMA(c *Current, v *vma) {
 	v.detach()
+	m.closeHuge(c, v)
 	m.anonUnlink(v)
 	c.Work.Add(PrimVMAFree, 1)
 }
@@ -143,6 +144,7 @@ func (m *Machine) splitVMA(c *Current, v *vma, a VA, newBelow bool) *vma {
 		v.setRange(v.start, a, v.pgoff)
 	}
 	m.anonClone(&n, v)
+	m.openHuge(&n, v)
 	m.addVMA(c, &n)
 	c.Work.Add(PrimVMASplit, 1)
 	return &n

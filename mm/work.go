@@ -16,7 +16,8 @@ const (
 
 	// Content.
 	PrimClearSmall   // pages cleared as order-0 folios
-	PrimClearLarge   // pages cleared in folios above order 0 and below the PMD's order
+	PrimClearLarge   // pages cleared in folios of orders 1 to mostClearLarge
+	PrimClearBlock   // pages cleared in larger folios below the PMD's order
 	PrimClearPMD     // pages cleared in folios of the PMD's order
 	PrimCopyCOW      // pages copied by copy-on-write
 	PrimCopyCollapse // pages copied by khugepaged or MADV_COLLAPSE
@@ -86,6 +87,17 @@ const (
 	PrimVMAFree
 	PrimVMAMerge
 	PrimVMASplit
+
+	// Moving pages to other frames.
+	PrimMigrateCall // calls of move_pages, migrate_pages, mbind and the like
+	PrimLRUDrain    // drainings of every CPU's batches of pages on their way to the LRU lists
+	PrimIsolate     // folios looked up and taken off their LRU list
+	PrimMigrateOut  // PTEs replaced by migration entries
+	PrimMigrateOutPMD
+	PrimCopyMigrate // pages copied
+	PrimMigrateMove // folios whose state went to the new frames: locks, flags, charge, LRU
+	PrimMigrateIn   // migration entries replaced by PTEs
+	PrimMigrateInPMD
 
 	NumPrims int = iota
 )

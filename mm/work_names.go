@@ -7,7 +7,8 @@ var primNames = [NumPrims]string{
 	PrimFaultUser: "fault_user", PrimFaultKernel: "fault_kernel", PrimFaultFile: "fault_file",
 	PrimFaultSpurious: "fault_spurious", PrimFaultSoft: "fault_soft", PrimStackGrow: "stack_grow",
 
-	PrimClearSmall: "clear_small", PrimClearLarge: "clear_large", PrimClearPMD: "clear_pmd",
+	PrimClearSmall: "clear_small", PrimClearLarge: "clear_large",
+	PrimClearBlock: "clear_block", PrimClearPMD: "clear_pmd",
 	PrimCopyCOW: "copy_cow", PrimCopyCollapse: "copy_collapse",
 
 	PrimPTESet: "pte_set", PrimPTEZap: "pte_zap", PrimPTECopy: "pte_copy", PrimPTEMove: "pte_move",
@@ -31,6 +32,10 @@ var primNames = [NumPrims]string{
 	PrimMadvise: "madvise", PrimBrk: "brk", PrimMlock: "mlock", PrimFork: "fork", PrimExec: "exec",
 	PrimExit: "exit", PrimVMAAlloc: "vma_alloc", PrimVMAFree: "vma_free", PrimVMAMerge: "vma_merge",
 	PrimVMASplit: "vma_split",
+
+	PrimMigrateCall: "migrate_call", PrimLRUDrain: "lru_drain", PrimIsolate: "isolate",
+	PrimMigrateOut: "migrate_out", PrimMigrateOutPMD: "migrate_out_pmd", PrimCopyMigrate: "copy_migrate",
+	PrimMigrateMove: "migrate_move", PrimMigrateIn: "migrate_in", PrimMigrateInPMD: "migrate_in_pmd",
 }
 
 // String is the primitive's name in machine profiles, such as "clear_pmd".

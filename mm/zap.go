@@ -3,6 +3,10 @@ package mm
 // zapRange unmaps the pages of v in [from, to). Linux:
 // mm/memory.c:unmap_page_range (v6.18).
 func (m *Machine) zapRange(c *Current, v *vma, from, to VA, how zapHow) {
+	if v.huge != nil {
+		m.zapHuge(c, v, from, to)
+		return
+	}
 	sp, size, any := v.sp, m.pmdSize(), false
 	for a := from; a < to; {
 		pmd, skip := m.nextPMD(sp, a)

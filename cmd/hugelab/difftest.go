@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -30,6 +31,11 @@ type difftestFlags struct {
 	model    bool
 	kernel   string
 	keep     string
+	stats    bool
+	vary     bool
+	stop     int
+	answers  string
+	against  string
 }
 
 func newDifftest() *cobra.Command {
@@ -45,23 +51,31 @@ difference is shrunk to the smallest program that shows it.
 
 The kernel side needs root and sets huge pages for the whole machine while it
 runs, a few seconds at a time, and puts them back. With --model the model runs
-alone, by the rules of any kernel version.
+alone, by the rules of any kernel version. --answers saves what the kernel showed;
+--against holds the model to such a file, on any machine.
 
 Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
-		Example: "  hugelab difftest --model --programs 20 --seed 1",
-		RunE:    f.run,
+		Example: "  hugelab difftest --model --programs 20 --seed 1\n" +
+			"  hugelab difftest --programs 500 --answers kernel.answers\n" +
+			"  hugelab difftest --against kernel.answers",
+		RunE: f.run,
 	}
 	fl := cmd.Flags()
 	fl.IntVar(&f.programs, "programs", 300, "generate `N` programs")
 	fl.Uint64Var(&f.seed, "seed", 0, "generate them from seed `N` (default: from the clock)")
 	fl.IntVar(&f.steps, "steps", 40, "at most `N` steps in each")
 	fl.DurationVar(&f.time, "time", 0, "generate programs for this `TIME`, however many")
-	fl.BoolVar(&f.json, "json", false, "write JSON")
+	fl.BoolVar(&f.json, "json", false, "write JSON; 'hugelab schema difftest' describes it")
 	fl.BoolVar(&f.print, "print", false, "show pages after every step")
 	fl.BoolVar(&f.maps, "maps", false, "with --print, show mappings too")
 	fl.BoolVar(&f.model, "model", false, "run the model alone")
 	fl.StringVar(&f.kernel, "kernel", "", "with --model, by the rules of this Linux `VERSION` (default: this host's)")
 	fl.StringVar(&f.keep, "keep", "", "save programs that show differences in `DIR`")
+	fl.BoolVar(&f.stats, "stats", false, "show how often everything that programs may have occurred")
+	fl.BoolVar(&f.vary, "vary", false, "with --model, give every program a kernel version and a machine of its own")
+	fl.IntVar(&f.stop, "stop", 0, "end after `N` differences (default: go on)")
+	fl.StringVar(&f.answers, "answers", "", "save what the kernel showed after every step in `FILE`")
+	fl.StringVar(&f.against, "against", "", "hold the model to the answers in `FILE` instead of to this kernel")
 	return cmd
 }
 
@@ -75,23 +89,20 @@ func (f *difftestFlags) run(cmd *cobra.Command, args []string) error {
 		if f.json {
 			return usagef("difftest: --json and --print: give one of them")
 		}
-		if len(o.Files) == 0 {
+		if len(o.Files) == 0 && f.against == "" {
 			return usagef("difftest: --print: give FILEs")
 		}
 		o.Show, o.ShowMaps = out, f.maps
-	}
-	check := difftest.Check
-	if f.model {
-		check = difftest.CheckModel
-	} else if err := difftest.Available(); err != nil {
-		return notHere(err)
 	}
 	o.OnMismatch = func(m *difftest.Mismatch) {
 		if !f.json {
 			fmt.Fprintf(out, "%s: %s\n%s\n", m.From, &m.Difference, m.Program)
 		}
 	}
-	rep, err := check(cmd.Context(), o)
+	p := newDifftestProgress(cmd.ErrOrStderr())
+	o.OnProgress, o.Note = p.show, p.note
+	rep, err := f.check(cmd.Context(), o)
+	p.end()
 	if err != nil {
 		return err
 	}
@@ -107,6 +118,36 @@ func (f *difftestFlags) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// check runs the programs on the sides that the flags name.
+func (f *difftestFlags) check(ctx context.Context, o difftest.Options) (*difftest.Report, error) {
+	if f.model {
+		return difftest.CheckModel(ctx, o)
+	}
+	if f.against != "" {
+		file, err := os.Open(f.against)
+		if err != nil {
+			return nil, fmt.Errorf("difftest: --against: %w", err)
+		}
+		defer file.Close()
+		return difftest.CheckAgainst(ctx, o, file)
+	}
+	if err := difftest.Available(); err != nil {
+		return nil, notHere(err)
+	}
+	if f.answers == "" {
+		return difftest.Check(ctx, o)
+	}
+	file, err := os.Create(f.answers)
+	if err != nil {
+		return nil, fmt.Errorf("difftest: --answers: %w", err)
+	}
+	rep, err := difftest.CheckAndSave(ctx, o, file)
+	if cerr := file.Close(); err == nil && cerr != nil {
+		err = fmt.Errorf("difftest: --answers: %w", cerr)
+	}
+	return rep, err
+}
+
 func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.Options, err error) {
 	switch {
 	case f.programs < 1 && f.time == 0:
@@ -115,13 +156,23 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 		return o, usagef("difftest: --steps %d: want 1 to 1000", f.steps)
 	case f.time < 0:
 		return o, usagef("difftest: --time %v: want a duration above zero", f.time)
+	case f.vary && !f.model:
+		return o, usagef("difftest: --vary: the kernel side is this host: give --model too")
+	case f.stop < 0:
+		return o, usagef("difftest: --stop %d: want 1 or more", f.stop)
+	case f.against != "" && (f.model || f.answers != "" || len(args) > 0 || cmd.Flags().Changed("seed")):
+		return o, usagef("difftest: --against: the programs and the kernel are the file's: " +
+			"give no FILE, --seed, --model or --answers")
+	case f.answers != "" && f.model:
+		return o, usagef("difftest: --answers: saves what the kernel shows: leave out --model")
 	case f.kernel != "" && !f.model:
 		return o, usagef("difftest: --kernel: the kernel side is this host's: give --model too")
 	}
 	if !cmd.Flags().Changed("seed") {
 		f.seed = uint64(time.Now().UnixMilli()) % 1e9
 	}
-	o = difftest.Options{Seed: f.seed, Programs: f.programs, Steps: f.steps, Time: f.time, Paranoid: f.model}
+	o = difftest.Options{Seed: f.seed, Programs: f.programs, Steps: f.steps, Time: f.time, Paranoid: f.model,
+		MaxMismatches: f.stop}
 	if f.time > 0 && !cmd.Flags().Changed("programs") {
 		o.Programs = 0
 	}
@@ -132,7 +183,10 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 		}
 		o.Files = append(o.Files, p)
 	}
-	o.Rules, o.Kernel, err = f.rules()
+	o.Vary, o.Split = f.vary, f.vary || !f.model && f.against == "" && difftest.CanSplit() == nil
+	if f.against == "" {
+		o.Rules, o.Kernel, err = f.rules()
+	}
 	return o, err
 }
 
@@ -199,25 +253,21 @@ func (f *difftestFlags) write(w io.Writer, rep *difftest.Report) error {
 	if f.print {
 		return nil
 	}
-	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work): "+
-		"%d steps, %d pages and %d counters compared, %d programs run again, %d differences\n", rep.Programs, rep.Seed, rep.Kernel, rep.Seconds, rep.Held, rep.Steps, rep.Pages,
-		rep.Counters, rep.Rerun, len(rep.Mismatches))
-	for _, t := range []struct {
-		title string
-		of    map[string]int
-	}{
-		{"steps", rep.Stats.Verbs}, {"advice", rep.Stats.Advice}, {"pages seen, by size", rep.Stats.Orders},
-		{"results of calls", rep.Stats.Errnos},
-	} {
-		fmt.Fprintf(w, "%s:", t.title)
-		for _, k := range slices.Sorted(maps.Keys(t.of)) {
-			fmt.Fprintf(w, " %s %d", k, t.of[k])
-		}
-		fmt.Fprintln(w)
+	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work: %.0f a minute): "+
+		"%d steps, %d pages and %d counters compared, %d programs run again, %d differences\n", rep.Programs, rep.Seed,
+		rep.Kernel, rep.Seconds, rep.Held, rep.Rate, rep.Steps, rep.Pages, rep.Counters, rep.Rerun, len(rep.Mismatches))
+	tables := []difftest.Table{{Title: "run again because of", Of: rep.Because}}
+	if f.stats {
+		tables = append(tables, rep.Stats.Tables()...)
 	}
-	fmt.Fprintf(w, "counters moved:\n")
-	for _, k := range slices.Sorted(maps.Keys(rep.Stats.Counters)) {
-		fmt.Fprintf(w, "  %-48s %d\n", k, rep.Stats.Counters[k])
+	for _, t := range tables {
+		if len(t.Of) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s\n", t.Title)
+		for _, k := range slices.Sorted(maps.Keys(t.Of)) {
+			fmt.Fprintf(w, "  %-48s %d\n", k, t.Of[k])
+		}
 	}
 	return nil
 }

@@ -105,7 +105,10 @@ func (f *predictFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.verify.on {
+	switch {
+	case f.verify.suite:
+		return f.runSuite(cmd, args, in)
+	case f.verify.on:
 		return f.runVerify(cmd, args, in)
 	}
 	src, err := f.source(cmd, args)
@@ -346,27 +349,42 @@ func (f *predictFlags) source(cmd *cobra.Command, args []string) (*predictSource
 		err = f.recordFirst(cmd, args, src)
 	case len(args) == 0:
 		src.example, src.open = true, predict.OpenExample
-	case args[0] == "-":
-		err = spool(cmd.InOrStdin(), src)
 	default:
-		src.open = func() (io.ReadCloser, error) { return os.Open(args[0]) }
+		return src, f.open(cmd, args[0], src)
 	}
 	if err != nil {
 		return nil, err
 	}
+	return src, src.readHeader()
+}
+
+// open makes src the recording in a file, - for standard input.
+func (f *predictFlags) open(cmd *cobra.Command, name string, src *predictSource) error {
+	if name == "-" {
+		if err := spool(cmd.InOrStdin(), src); err != nil {
+			return err
+		}
+	} else {
+		src.open = func() (io.ReadCloser, error) { return os.Open(name) }
+	}
+	return src.readHeader()
+}
+
+// readHeader reads the header of src's recording. On an error src is done.
+func (src *predictSource) readHeader() error {
 	file, err := src.open()
 	if err != nil {
 		src.done()
-		return nil, fmt.Errorf("predict: %w", err)
+		return fmt.Errorf("predict: %w", err)
 	}
 	defer file.Close()
 	r, err := trace.NewReader(file)
 	if err != nil {
 		src.done()
-		return nil, fmt.Errorf("predict: %w", err)
+		return fmt.Errorf("predict: %w", err)
 	}
 	src.header = r.Header
-	return src, nil
+	return nil
 }
 
 // spool keeps standard input in a file that goes away with src, because a

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hugelab/hugelab/internal/calibrate"
+	"github.com/hugelab/hugelab/internal/difftest"
 	"github.com/hugelab/hugelab/internal/report"
 )
 
@@ -20,10 +21,12 @@ type schema struct {
 func schemas() []schema {
 	return []schema{
 		{"predict", report.PredictSchema()},
+		{"suite", report.SuiteSchema()},
 		{"calibrate", report.Schema("hugelab calibrate --json", calibrate.Result{})},
 		{"doctor", doctorSchema},
 		{"repro", report.Schema("hugelab repro --json", report.Repro{})},
 		{"machine", report.Schema("hugelab machine show --json", report.MachineJSON{})},
+		{"difftest", report.Schema("hugelab difftest --json", difftest.Report{})},
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/internal/lab"
 	"github.com/hugelab/hugelab/internal/predict"
+	"github.com/hugelab/hugelab/internal/record"
 	"github.com/hugelab/hugelab/internal/report"
 	"github.com/hugelab/hugelab/mm"
 )
@@ -28,6 +29,11 @@ type verifyFlags struct {
 	show    bool
 	yes     bool
 	wait    time.Duration
+
+	again, khugepaged bool
+
+	suite      bool
+	only, skip []string
 }
 
 func (v *verifyFlags) flags(fl *pflag.FlagSet) {
@@ -38,19 +44,36 @@ func (v *verifyFlags) flags(fl *pflag.FlagSet) {
 	fl.BoolVar(&v.fixed, "no-aslr", false, "with --verify, run at addresses that are not randomised")
 	fl.BoolVar(&v.show, "show-output", false, "with --verify, show COMMAND's output on stderr")
 	fl.BoolVarP(&v.yes, "yes", "y", false, "with --verify, change the machine's settings without asking")
+	fl.BoolVar(&v.again, "again", false, "with --verify, run each policy twice as often, against itself (A/A)")
+	fl.BoolVar(&v.khugepaged, "khugepaged", false, "with --verify, run each also with khugepaged at work")
+	fl.BoolVar(&v.suite, "suite", false, "record, predict and run a suite of programs, and compare")
+	fl.StringArrayVar(&v.only, "only", nil, "with --suite, this program, by `NAME`; may be repeated")
+	fl.StringArrayVar(&v.skip, "skip", nil, "with --suite, not this program, by `NAME`; may be repeated")
 	fl.DurationVar(&v.wait, "wait", time.Minute, "with --verify, wait `TIME` for who holds the settings")
+}
+
+// verifyCommand splits FILE and COMMAND of predict [FILE] --verify -- COMMAND.
+func (f *predictFlags) verifyCommand(cmd *cobra.Command, args []string) (file string, command []string, err error) {
+	dash := cmd.ArgsLenAtDash()
+	switch {
+	case dash < 0 || dash > 1 || len(args) == dash:
+		return "", nil, usagef("predict: --verify runs a program: give -- and a COMMAND, and before it a FILE at most")
+	case f.verify.runs < 1 || f.verify.runs > 1000:
+		return "", nil, usagef("predict: --runs %d: want 1 to 1000", f.verify.runs)
+	case f.layouts != 0:
+		return "", nil, usagef("predict: --layouts and --verify: a verified run has its own layout; leave one out")
+	case dash == 1:
+		return args[0], args[1:], record.LookUp(args[1])
+	}
+	return "", args, nil
 }
 
 // runVerify is predict --verify: record, predict, run for real, compare.
 func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.Input) error {
 	v := &f.verify
-	switch {
-	case cmd.ArgsLenAtDash() != 0 || len(args) == 0:
-		return usagef("predict: --verify runs a program: give -- and a COMMAND")
-	case v.runs < 1 || v.runs > 1000:
-		return usagef("predict: --runs %d: want 1 to 1000", v.runs)
-	case f.layouts != 0:
-		return usagef("predict: --layouts and --verify: a verified run has its own layout; leave one out")
+	file, args, err := f.verifyCommand(cmd, args)
+	if err != nil {
+		return err
 	}
 	if err := kernel.CanChange(); err != nil {
 		return err
@@ -60,16 +83,14 @@ func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.I
 	if all {
 		f.policies = nil
 	}
-	src, err := f.recordQuietly(cmd, args)
+	src, err := f.recordQuietly(cmd, file, args)
 	if err != nil {
 		return err
 	}
 	defer src.done()
 	in.Open = src.open
 	// From here on: the settings now are ours to read, and nobody else's for a moment.
-	ctx, stop := context.WithTimeout(cmd.Context(), v.wait)
-	s, err := kernel.Take(ctx, sessionOptions(cmd, "predict --verify -- "+quoted(args)))
-	stop()
+	s, err := f.take(cmd, "predict --verify -- "+quoted(args))
 	if err != nil {
 		return err
 	}
@@ -84,7 +105,13 @@ func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.I
 	if few {
 		in.Policies = fewRows(in.Policies, p)
 	}
-	result, err := f.measure(cmd, s, args, in, p, src)
+	plan := f.plan(in, args)
+	plan.Session, plan.First = s, file != ""
+	plan.Peak = func(policy string) mm.Bytes { return p.Row(policy).PeakAnon }
+	if v.prepare != "" {
+		plan.Prepare = []string{"sh", "-c", v.prepare}
+	}
+	result, err := f.measure(cmd, plan, p)
 	if rerr := s.Restore(); rerr != nil {
 		err = errors.Join(err, rerr)
 	}
@@ -99,6 +126,20 @@ func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.I
 		err = &exitError{code: 130}
 	}
 	return err
+}
+
+// take is the right to change settings.
+func (f *predictFlags) take(cmd *cobra.Command, what string) (*kernel.Session, error) {
+	ctx, stop := context.WithTimeout(cmd.Context(), f.verify.wait)
+	defer stop()
+	return kernel.Take(ctx, sessionOptions(cmd, what))
+}
+
+// plan is what the flags ask to be done.
+func (f *predictFlags) plan(in predict.Input, command []string) lab.Plan {
+	v := &f.verify
+	return lab.Plan{Command: command, Input: in, Runs: v.runs, Seed: f.seed, Stdin: v.input, Fixed: v.fixed,
+		Again: v.again, Khugepaged: v.khugepaged}
 }
 
 // fewRows are now, never and the recommended row.
@@ -117,9 +158,13 @@ func fewRows(rows []predict.Named, p *predict.Prediction) []predict.Named {
 }
 
 // recordQuietly records COMMAND with the input and output that the runs will
-// have: what a program does depends on both.
-func (f *predictFlags) recordQuietly(cmd *cobra.Command, args []string) (*predictSource, error) {
+// have: what a program does depends on both. With file that is the recording.
+func (f *predictFlags) recordQuietly(cmd *cobra.Command, file string, args []string) (*predictSource, error) {
 	v := &f.verify
+	if file != "" {
+		src := &predictSource{done: func() {}}
+		return src, f.open(cmd, file, src)
+	}
 	name := v.input
 	if name == "" {
 		name = os.DevNull
@@ -141,22 +186,28 @@ func (f *predictFlags) recordQuietly(cmd *cobra.Command, args []string) (*predic
 		f.record.quiet = true
 		cmd.SetErr(null)
 	}
-	return f.source(cmd, args)
+	src := &predictSource{done: func() {}}
+	if err := f.recordFirst(cmd, args, src); err != nil {
+		return nil, err
+	}
+	return src, src.readHeader()
 }
 
 // measure says what is to come, asks, and runs.
-func (f *predictFlags) measure(cmd *cobra.Command, s *kernel.Session, args []string, in predict.Input,
-	p *predict.Prediction, src *predictSource) (*lab.Verification, error) {
+func (f *predictFlags) measure(cmd *cobra.Command, plan lab.Plan, p *predict.Prediction) (*lab.Verification, error) {
 	v, stderr := &f.verify, cmd.ErrOrStderr()
-	n := len(in.Policies) * v.runs
-	fmt.Fprintf(stderr, "hugelab: verify: %d runs, %d of each of %d policies, about %s\n",
-		n, v.runs, len(in.Policies), roughly(time.Duration(n)*(p.Recording.Wall+50*time.Millisecond)))
-	if err := confirmPolicies(cmd, in.Policies, p.Sizes, v.yes); err != nil {
-		return nil, err
+	each := v.runs
+	if v.again {
+		each += v.runs
 	}
-	plan := lab.Plan{
-		Command: args, Exit: src.exit, Input: in, Runs: v.runs, Seed: f.seed, Prepare: v.prepare, Stdin: v.input,
-		Fixed: v.fixed, Session: s,
+	if v.khugepaged {
+		each += v.runs
+	}
+	n := len(plan.Input.Policies) * each
+	fmt.Fprintf(stderr, "hugelab: verify: %d runs, %d of each of %d policies, about %s\n",
+		n, each, len(plan.Input.Policies), roughly(time.Duration(n)*(p.Recording.Wall+200*time.Millisecond)))
+	if err := confirmPolicies(cmd, plan.Input.Policies, p.Sizes, v.yes); err != nil {
+		return nil, err
 	}
 	errFile, _ := stderr.(*os.File)
 	if v.show {
@@ -221,15 +272,7 @@ func hasRuns(v *lab.Verification) bool {
 }
 
 func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.Verification) error {
-	out := &report.Verified{Asked: v.Runs, Interrupted: v.Interrupted, Fixed: v.Fixed, PeakBy: lab.PeakBy,
-		Notes: v.Notes, NotRun: v.NotRun}
-	for i := range v.Cells {
-		c := &v.Cells[i]
-		real, user, system := c.Times()
-		out.Rows = append(out.Rows, report.Measured{
-			Policy: c.Policy, Runs: len(c.Pairs), Faults: value(c.Faults()), Peak: value(c.Peak()),
-			Real: value(real), User: value(user), System: value(system)})
-	}
+	out := verified(v)
 	switch {
 	case f.json:
 		return report.WriteVerifyJSON(w, p, out)
@@ -239,4 +282,30 @@ func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.
 	return report.Verify(w, p, out, report.Text)
 }
 
+// verified is what lab measured, as the report takes it.
+func verified(v *lab.Verification) *report.Verified {
+	out := &report.Verified{Asked: v.Runs, Interrupted: v.Interrupted, Fixed: v.Fixed, Warm: v.Warm,
+		System: v.OtherKnown, OwnFolios: v.OwnFolios(), PeakBy: lab.PeakBy, Notes: v.Notes, NotRun: v.NotRun}
+	for i := range v.Cells {
+		c := &v.Cells[i]
+		m := report.Measured{
+			Policy: c.Policy, Runs: len(c.Pairs), Faults: value(c.Faults()), Peak: value(c.Peak()),
+			Real: value(c.Real()), User: value(c.User()), System: value(v.System(c)), Unlike: c.Unlike}
+		for _, o := range v.SizesUsed(c) {
+			m.Folios = append(m.Folios, report.MeasuredFolios{Size: v.Sizes.Name(o), MeasuredValue: value(v.Folios(c, o))})
+		}
+		if len(c.Again) > 0 {
+			m.Again = &report.MeasuredAgain{Faults: same(c.AAFaults()), Peak: same(c.AAPeak()), System: same(c.AASystem())}
+		}
+		if len(c.Active) > 0 {
+			huge, collapses := v.ActiveFolios(c)
+			m.Active = &report.MeasuredActive{Faults: value(c.ActiveFaults()), Huge: value(huge), Collapses: collapses.Measured}
+		}
+		out.Rows = append(out.Rows, m)
+	}
+	return out
+}
+
 func value(v lab.Value) report.MeasuredValue { return report.MeasuredValue(v) }
+
+func same(s lab.SameAgain) report.MeasuredSame { return report.MeasuredSame(s) }

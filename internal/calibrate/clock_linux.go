@@ -2,8 +2,11 @@ package calibrate
 
 import (
 	"encoding/binary"
+	"os"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 	"unsafe"
@@ -61,23 +64,30 @@ func (r *reading) since(a *reading) sample {
 
 // time executes a step between two readings.
 func (w *world) time(s *step, sampled bool) (sample, error) {
+	if !s.hot {
+		w.emptyCaches()
+	}
 	var a, b reading
 	a.usage() // so that no page of the readings themselves is new
 	b.usage()
-	if sampled {
+	switch {
+	case sampled:
 		w.sampler.start()
+	case s.traced && w.tracer != nil:
+		w.tracer.start()
+		defer w.tracer.stop()
 	}
 	a.before()
 	var err error
 	var each int64
-	if s.single {
+	if s.at > 0 {
 		each = w.singly(s)
 	} else {
 		err = w.exec(s.ops)
 	}
 	b.after()
 	x := b.since(&a)
-	if s.single {
+	if s.at > 0 {
 		x.CPU = each*int64(s.per) + w.empty
 	}
 	if sampled {
@@ -87,8 +97,9 @@ func (w *world) time(s *step, sampled bool) (sample, error) {
 	return x, err
 }
 
-// singly times the touches of a step one by one and tells the median. It is a
-// time by the wall clock: an interruption is in few of them.
+// singly times the touches of a step one by one and tells the quantile. A
+// page's time is by the wall clock, which is read faster, and an interruption
+// is in few of them; that of a block is processor time.
 func (w *world) singly(s *step) int64 {
 	var times []int64
 	var sum byte
@@ -101,22 +112,29 @@ func (w *world) singly(s *step) int64 {
 					sum += w.own[at]
 				}
 			}
-			begin := time.Now()
+			begin, cpu := time.Now(), int64(0)
+			if o.Stride > 1 {
+				cpu = clock(unix.CLOCK_THREAD_CPUTIME_ID)
+			}
 			touchPages(p, 1, 0, o.Access&mm.Write != 0)
-			times = append(times, int64(time.Since(begin)))
+			took := int64(time.Since(begin))
+			if o.Stride > 1 {
+				took = clock(unix.CLOCK_THREAD_CPUTIME_ID) - cpu
+			}
+			times = append(times, took)
 			p = unsafe.Add(p, uintptr(o.Stride)*w.page)
 		}
 	}
 	runtime.KeepAlive(sum)
 	slices.Sort(times)
-	return times[len(times)/2]
+	return times[int(float64(len(times)-1)*s.at)]
 }
 
 // emptyStep is what timing nothing shows, in nanoseconds: the median of many.
 func (w *world) emptyStep() int64 {
 	var all []int64
 	for range 101 {
-		x, _ := w.time(&step{}, false)
+		x, _ := w.time(&step{hot: true}, false)
 		all = append(all, x.CPU)
 	}
 	slices.Sort(all)
@@ -144,7 +162,7 @@ func (w *world) warmUp(l *workload, rep int) (float64, error) {
 	if err := w.exec(ops); err != nil {
 		return 0, err
 	}
-	x, err := w.time(&step{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, l.warm, 0)}}, false)
+	x, err := w.time(&step{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, l.warm, 0)}, hot: true}, false)
 	if err != nil {
 		return 0, err
 	}
@@ -163,23 +181,48 @@ const (
 )
 
 // startSampler opens perf's processor-time event for this thread, stopped.
-func (w *world) startSampler() error {
-	attr := unix.PerfEventAttr{
+func (w *world) startSampler() (err error) {
+	w.sampler, err = w.openSampler(unix.PerfEventAttr{
 		Type: unix.PERF_TYPE_SOFTWARE, Config: unix.PERF_COUNT_SW_CPU_CLOCK, Sample: samplePeriod,
 		Sample_type: unix.PERF_SAMPLE_IP, Bits: unix.PerfBitDisabled,
+	})
+	return err
+}
+
+// startTracer opens the event by which recordings see faults, stopped, as they
+// open it.
+func (w *world) startTracer() error {
+	text, err := os.ReadFile("/sys/kernel/tracing/events/exceptions/page_fault_user/id")
+	if err != nil {
+		text, err = os.ReadFile("/sys/kernel/debug/tracing/events/exceptions/page_fault_user/id")
 	}
+	if err != nil {
+		return err
+	}
+	id, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 16)
+	if err != nil {
+		return err
+	}
+	w.tracer, err = w.openSampler(unix.PerfEventAttr{
+		Type: unix.PERF_TYPE_TRACEPOINT, Config: id, Sample: 1,
+		Sample_type: unix.PERF_SAMPLE_TID | unix.PERF_SAMPLE_TIME | unix.PERF_SAMPLE_RAW,
+		Bits:        unix.PerfBitDisabled | unix.PerfBitSampleIDAll,
+	})
+	return err
+}
+
+func (w *world) openSampler(attr unix.PerfEventAttr) (*sampler, error) {
 	attr.Size = uint32(unsafe.Sizeof(attr))
 	fd, err := unix.PerfEventOpen(&attr, 0, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ring, err := unix.Mmap(fd, 0, (1+ringPages)*int(w.page), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		unix.Close(fd)
-		return err
+		return nil, err
 	}
-	w.sampler = &sampler{fd, ring}
-	return nil
+	return &sampler{fd, ring}, nil
 }
 
 func (s *sampler) start() { call(unix.SYS_IOCTL, uintptr(s.fd), unix.PERF_EVENT_IOC_ENABLE, 0, 0, 0) }

@@ -110,6 +110,13 @@ func (s *session) judge(r *Result) {
 	}
 	r.Spread, r.Residual = quantile(spreads, 0.5), quantile(residuals, 0.5)
 	r.cool()
+	if r.Profile.Unbacked = r.unbacked(newMaker(s.facts.Sizes)); r.Profile.Unbacked > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("the hypervisor takes free memory back: a fresh page of a large block "+
+			"costs %s more, which is in the profile", nanos(r.Profile.Unbacked)))
+	}
+	if s.hello.Traced {
+		r.Profile.Traced = round(max(0, r.elapsed(tracedFault)-r.elapsed(hotFault)))
+	}
 	for p, n := range r.Profile.Nanos {
 		r.Nanos[mm.Prim(p).String()] = n
 		r.Elapsed[mm.Prim(p).String()] = r.Profile.Elapsed[p]
@@ -161,6 +168,26 @@ func (r *Result) cool() {
 		r.Profile.Nanos[p] = round(r.Profile.Nanos[p] + r.Cold)
 		r.Profile.Elapsed[p] = round(r.Profile.Elapsed[p] + r.Cold)
 	}
+}
+
+// elapsed is a row's processor time, 0 when there is none.
+func (r *Result) elapsed(name string) float64 {
+	for i := range r.Rows {
+		if r.Rows[i].Name == name {
+			return r.Rows[i].Elapsed
+		}
+	}
+	return 0
+}
+
+// unbacked is what a page of a fresh block takes longer than one of a block
+// that was used just now; 0 if a fresh one is no slower.
+func (r *Result) unbacked(k maker) float64 {
+	fresh, backed := r.elapsed(freshFault), r.elapsed(k.blockFault())
+	if backed == 0 || fresh < 2*backedLate*backed {
+		return 0
+	}
+	return round((fresh - backed) / float64(k.PMD.Pages()))
 }
 
 func cpuModel() string {

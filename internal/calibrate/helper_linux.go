@@ -83,10 +83,11 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 	}
 	defer w.close()
 	w.empty = w.emptyStep()
-	h := hello{Pinned: cpu, Clock: w.empty, Ballast: ownMaps()}
+	h := hello{Pinned: cpu, Clock: w.empty, Ballast: ownMaps(mm.Pages(len(w.far)) / mm.Pages(w.page))}
 	if err := w.startSampler(); err != nil {
 		h.Sampler = err.Error()
 	}
+	h.Traced = w.startTracer() == nil
 	if err := enc.Encode(h); err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func serve(in io.Reader, out io.Writer, cpu int) error {
 	}
 }
 
-// run repeats a workload; every second time perf samples it, if it can.
+// run repeats a workload; every third time perf samples it, if it can.
 func (w *world) run(l *workload, times int) (answer, error) {
 	a := answer{Steps: make([][]sample, len(l.steps))}
 	for rep := range times {
@@ -134,7 +135,7 @@ func (w *world) run(l *workload, times int) (answer, error) {
 				}
 				continue
 			}
-			x, err := w.time(s, w.sampler != nil && rep%2 == 1)
+			x, err := w.time(s, w.sampler != nil && rep%sampledOf == 1)
 			if err != nil {
 				return a, fmt.Errorf("%s: %s: %w", l.name, s.name, err)
 			}
@@ -144,14 +145,18 @@ func (w *world) run(l *workload, times int) (answer, error) {
 	return a, nil
 }
 
-// ownMaps is what this process has mapped by itself.
-func ownMaps() ballast {
+// sampledOf: one repetition of so many is sampled.
+const sampledOf = 3
+
+// ownMaps is what this process has mapped by itself, and forks copy: all but
+// far pages.
+func ownMaps(far mm.Pages) ballast {
 	var b ballast
 	if text, err := os.ReadFile("/proc/self/smaps_rollup"); err == nil {
 		for line := range strings.Lines(string(text)) {
 			if f := strings.Fields(line); len(f) == 3 && f[0] == "Anonymous:" {
 				kb, _ := strconv.ParseUint(f[1], 10, 64)
-				b.Pages = mm.Pages(kb << 10 / uint64(os.Getpagesize()))
+				b.Pages = mm.Pages(kb<<10/uint64(os.Getpagesize())) - far
 			}
 		}
 	}

@@ -33,9 +33,9 @@ type Row struct {
 	Name     string  `json:"name"`
 	Per      int     `json:"per"`
 	N        int     `json:"n"`        // repetitions that were timed
-	Measured float64 `json:"measured"` // kernel time, the median
+	Measured float64 `json:"measured"` // kernel time, the lower quartile
 	Spread   float64 `json:"spread"`   // half the distance of the quartiles, over the median
-	Elapsed  float64 `json:"elapsed"`  // processor time, kernel or not, the median
+	Elapsed  float64 `json:"elapsed"`  // processor time, kernel or not, the same
 	Fitted   float64 `json:"fitted"`   // kernel time by the profile
 	Residual float64 `json:"residual"` // Fitted over Measured, less 1
 	Samples  int64   `json:"samples"`  // that told kernel from user mode; 0: all kernel
@@ -79,10 +79,19 @@ func quantile(xs []float64, q float64) float64 {
 }
 
 // How many samples, and how many ticks, must have found a step before its
-// kernel share is believed. A share of one half is then known to 3 and 10 %.
+// kernel share is believed. A share of one half is then known to 8 and 11 %.
 const (
-	leastSamples = 200
+	leastSamples = 40
 	leastTicks   = 20
+)
+
+// usual is the quantile of a step's times that counts. What disturbs a step,
+// the other processor's work above all, makes it longer, so that the lower
+// half of the times says what the step costs; the least time would be one
+// lucky repetition's.
+const (
+	usual = 0.25
+	half  = 0.5
 )
 
 // rowOf sums up the samples of a step. clock is what timing nothing shows.
@@ -111,7 +120,7 @@ func rowOf(workload string, s *step, xs []sample, clock int64, c *counted) Row {
 		share, r.Samples = system/(system+user), int64((system+user)/tick)
 	}
 	r.N = len(times)
-	r.all = max(quantile(times, 0.5), 1)
+	r.all = max(quantile(times, usual), 1)
 	r.total = r.all * share
 	r.Spread = (quantile(times, 0.75) - quantile(times, 0.25)) / 2 / r.all
 	r.Measured, r.Elapsed = r.total/float64(s.per), r.all/float64(s.per)

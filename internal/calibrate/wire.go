@@ -8,6 +8,7 @@ type hello struct {
 	Ballast ballast `json:"ballast"`
 	Clock   int64   `json:"clock"`  // ns that timing an empty step shows
 	Sampler string  `json:"perf"`   // why perf cannot sample; empty: it can
+	Traced  bool    `json:"traced"` // faults can be recorded
 	Pinned  int     `json:"pinned"` // the processor that it runs on
 	Err     string  `json:"error,omitempty"`
 }

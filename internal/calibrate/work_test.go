@@ -73,9 +73,9 @@ func TestWork(t *testing.T) {
 // TestFaults holds the numbers of faults to what anyone can count by hand.
 func TestFaults(t *testing.T) {
 	want := map[string]uint64{
-		"write fault, small page": 2048, "read fault, small page": 2048, "write after read": 2048,
-		"write fault, table too": 128, "madvise(MADV_POPULATE_WRITE)": 2048, "munmap, small pages": 0,
-		"write fault in a system call": 2048, copyFault: 512, "write fault, reuse": 512, firstAccess: 0,
+		"write fault, small page": 1024, "read fault, small page": 1024, "write after read": 1024,
+		"write fault, table too": 128, "madvise(MADV_POPULATE_WRITE)": 1024, "munmap, small pages": 0,
+		"write fault in a system call": 1024, copyFault: 512, "write fault, reuse": 512, firstAccess: 0,
 		"write fault, block of 16k": 512, "write fault, block of 1m": 8, "write fault, block of 2m": 8,
 		"write fault, reuse of 2m": 8, "fork, exit": 0, "mprotect, nothing mapped": 0,
 	}

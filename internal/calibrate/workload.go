@@ -8,6 +8,8 @@ type workload struct {
 	order mm.Order // needs faults of this order where advised; 0: none
 	warm  mm.Pages // as many pages are used before, see warm
 	steps []step
+
+	seldom bool // done a few times: it takes long
 }
 
 // step is what is timed at once; a step without a name is not timed.
@@ -16,9 +18,14 @@ type step struct {
 	ops  []mm.Op
 	per  mm.Pages // how many pages, faults or calls the name is about
 
-	// single times each touch by itself; what counts is their median. cold
-	// has the program use as much memory as its caches hold before each.
+	// at times each touch by itself; what counts is that quantile of them, 0
+	// for the whole step at once. A single step is no row of the fit. cold has
+	// the program use as much memory as its caches hold before each touch.
+	at           float64
 	single, cold bool
+	traced       bool // perf records each fault meanwhile
+
+	hot bool // the caches are not emptied before
 }
 
 // Spaces of a workload: its own, and those of the processes it makes.
@@ -60,7 +67,7 @@ type maker struct {
 }
 
 func newMaker(s mm.Sizes) maker {
-	return maker{Sizes: s, n: 4 * s.PMD.Pages(), huge: blocks * s.PMD.Pages()}
+	return maker{Sizes: s, n: 2 * s.PMD.Pages(), huge: blocks * s.PMD.Pages()}
 }
 
 func (k *maker) mapping(r mm.Region, n mm.Pages) mm.Op {
@@ -120,7 +127,7 @@ func (k *maker) all() []workload {
 	for o := mm.MinTHPOrder; o < k.PMD; o++ {
 		w = append(w, k.size(o))
 	}
-	return append(w, k.thp(), k.splits(), k.collapse())
+	return append(w, k.thp(), k.splits(), k.collapse(), k.fresh())
 }
 
 func (k *maker) faults() workload {
@@ -142,19 +149,29 @@ const smallFault = "write fault, small page"
 // hotFault and coldFault are the steps that tell what a fault costs more
 // between a program's own work than back to back.
 const (
-	hotFault  = "write fault, one by one"
-	coldFault = "write fault, caches cold"
+	hotFault    = "write fault, one by one"
+	coldFault   = "write fault, caches cold"
+	tracedFault = "write fault, recorded"
 )
+
+// freshFault and blockFault tell what a block takes that the hypervisor has to
+// back first.
+const freshFault = "write fault, fresh block"
+
+func (k *maker) blockFault() string { return "write fault, block of " + k.Name(k.PMD) }
 
 func (k *maker) singles() workload {
 	n := mm.Pages(256)
 	cold := touch(regionA, n, 1, mm.Write)
 	cold.Page = uint64(n)
-	return workload{name: "single faults", warm: 2 * n, steps: []step{
-		k.small(regionA, 2*n),
-		{name: hotFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n, single: true},
-		{name: coldFault, ops: []mm.Op{cold}, per: n, single: true, cold: true},
-		{ops: []mm.Op{unmap(regionA, 2*n)}},
+	traced := cold
+	traced.Page = 2 * uint64(n)
+	return workload{name: "single faults", warm: 3 * n, steps: []step{
+		k.small(regionA, 3*n),
+		{name: hotFault, ops: []mm.Op{touch(regionA, n, 1, mm.Write)}, per: n, at: half, single: true, hot: true},
+		{name: tracedFault, ops: []mm.Op{traced}, per: n, at: half, single: true, hot: true, traced: true},
+		{name: coldFault, ops: []mm.Op{cold}, per: n, at: half, single: true, cold: true, hot: true},
+		{ops: []mm.Op{unmap(regionA, 3*n)}},
 	}}
 }
 
@@ -266,14 +283,14 @@ func (k *maker) calls() workload {
 	lock, unlock := op(mm.OpLock, regionA, 0, 1, 0), op(mm.OpUnlock, regionA, 0, 1, 0)
 	grow.Aux, shrink.Aux = uint64(regionA), uint64(regionA)
 	return workload{name: "calls", steps: []step{
-		{name: "mmap, munmap", ops: repeat(rounds, k.mapping(regionA, n), unmap(regionA, n)), per: rounds},
+		{name: "mmap, munmap", ops: repeat(rounds, k.mapping(regionA, n), unmap(regionA, n)), per: rounds, hot: true},
 		{ops: []mm.Op{k.mapping(regionA, n)}},
-		{name: "mprotect, nothing mapped", ops: repeat(rounds/2, r, w), per: rounds},
-		{name: "mprotect, split and merge", ops: repeat(rounds/2, mr, mw), per: rounds},
-		{name: "madvise, nothing mapped", ops: repeat(rounds, advise(regionA, n, mm.AdviseDontNeed)), per: rounds},
-		{name: "mremap, grow and shrink", ops: repeat(rounds/2, grow, shrink), per: rounds},
+		{name: "mprotect, nothing mapped", ops: repeat(rounds/2, r, w), per: rounds, hot: true},
+		{name: "mprotect, split and merge", ops: repeat(rounds/2, mr, mw), per: rounds, hot: true},
+		{name: "madvise, nothing mapped", ops: repeat(rounds, advise(regionA, n, mm.AdviseDontNeed)), per: rounds, hot: true},
+		{name: "mremap, grow and shrink", ops: repeat(rounds/2, grow, shrink), per: rounds, hot: true},
 		{ops: []mm.Op{op(mm.OpPopulate, regionA, 0, 1, 0)}},
-		{name: "mlock, munlock of a page", ops: repeat(rounds/2, lock, unlock), per: rounds},
+		{name: "mlock, munlock of a page", ops: repeat(rounds/2, lock, unlock), per: rounds, hot: true},
 		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
@@ -282,7 +299,7 @@ func (k *maker) heap() workload {
 	n := k.n
 	up, down := op(mm.OpBrk, regionHeap, 0, n, 0), op(mm.OpBrk, regionHeap, 0, 0, 0)
 	return workload{name: "heap", steps: []step{
-		{name: "brk up, down", ops: repeat(rounds/2, up, down), per: rounds}}}
+		{name: "brk up, down", ops: repeat(rounds/2, up, down), per: rounds, hot: true}}}
 }
 
 // processes has the program that is run: one page of text that exits at once.
@@ -340,7 +357,7 @@ func (k *maker) thp() workload {
 	name := k.Name(k.PMD)
 	return workload{name: "blocks of " + name, order: k.PMD, warm: n, steps: []step{
 		k.blocks(regionA),
-		{name: "write fault, block of " + name, ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks},
+		{name: k.blockFault(), ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks, at: usual},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
 		{name: "mprotect, blocks of " + name, ops: repeat(16, r, w), per: 32 * blocks},
 		{name: "mremap, blocks of " + name, ops: tables, per: 32 * blocks},
@@ -348,6 +365,18 @@ func (k *maker) thp() workload {
 		{name: "write fault, reuse of " + name, ops: []mm.Op{touch(regionA, blocks, block, mm.Write)}, per: blocks},
 		{ops: []mm.Op{touch(regionA, n, 1, mm.Write)}},
 		{name: "munmap, blocks of " + name, ops: []mm.Op{unmap(regionA, n)}, per: blocks},
+	}}
+}
+
+// fresh takes more blocks than were used lately.
+func (k *maker) fresh() workload {
+	const many = 4 * blocks
+	n := many * k.PMD.Pages()
+	return workload{name: "fresh memory", order: k.PMD, seldom: true, steps: []step{
+		{ops: []mm.Op{k.mapping(regionA, n), advise(regionA, n, mm.AdviseHugePage)}},
+		{name: freshFault, ops: []mm.Op{touch(regionA, many, int32(k.PMD.Pages()), mm.Write)}, per: many,
+			at: half, single: true, hot: true},
+		{ops: []mm.Op{unmap(regionA, n)}},
 	}}
 }
 

@@ -24,12 +24,17 @@ type world struct {
 	zero    int // /dev/zero
 	procs   *procs
 	sampler *sampler
-	empty   int64  // what timing nothing shows
-	own     []byte // memory that the program uses between faults
+	tracer  *sampler // of faults, as recordings take them; nil: not allowed
+	empty   int64    // what timing nothing shows
+	own     []byte   // memory that the program uses between faults
+	far     []byte   // memory larger than the caches, that no fork copies
 }
 
 // ownBytes is as much as the nearer caches of a server's processor hold.
 const ownBytes = 2 << 20
+
+// farBytes is more than a processor's share of the farthest cache.
+const farBytes = 48 << 20
 
 func newWorld() (*world, error) {
 	page := os.Getpagesize()
@@ -41,6 +46,9 @@ func newWorld() (*world, error) {
 		own: make([]byte, ownBytes)}
 	for i := range w.own {
 		w.own[i] = 1
+	}
+	if w.far, err = farMemory(); err != nil {
+		return nil, fmt.Errorf("memory to empty the caches: %w", err)
 	}
 	if w.heap, err = call(unix.SYS_BRK, 0, 0, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("brk: %w", err)
@@ -58,9 +66,38 @@ func newWorld() (*world, error) {
 }
 
 func (w *world) close() {
+	_ = unix.Munmap(w.far)
 	unix.Close(w.zero)
 	unix.Close(w.file)
 	w.procs.close()
+}
+
+// farMemory is what emptyCaches reads: the blocks' size if it may be, and not
+// copied by forks.
+func farMemory() ([]byte, error) {
+	b, err := unix.Mmap(-1, 0, farBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	if err != nil {
+		return nil, err
+	}
+	_ = unix.Madvise(b, unix.MADV_HUGEPAGE) // slower to read without
+	if err := unix.Madvise(b, unix.MADV_DONTFORK); err != nil {
+		return nil, err
+	}
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+	return b, nil
+}
+
+// emptyCaches leaves nothing in the caches of what a step is about, neither
+// the pages that it will be given nor what the kernel knows of them. A program
+// comes back to memory that it gave away long ago, not just now.
+func (w *world) emptyCaches() {
+	var sum byte
+	for i := 0; i < len(w.far); i += 64 {
+		sum += w.far[i]
+	}
+	runtime.KeepAlive(sum)
 }
 
 // cachedFile is an unlinked temporary file of n bytes in the page cache.

@@ -39,7 +39,7 @@ func Write(w io.Writer, r *Result) error {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "Linux %s, %s\n\n%s\n\n", r.Kernel, r.CPU, t.Render())
-	fmt.Fprintf(&b, "kernel: time accounted as system, median; fitted: by the profile; elapsed:\n"+
+	fmt.Fprintf(&b, "kernel: time accounted as system, lower quartile; fitted: by the profile; elapsed:\n"+
 		"processor time, user's and hypervisor's too. Median spread %.1f %%, median residual %.1f %%. %.0f s.\n",
 		100*r.Spread, 100*r.Residual, r.Seconds)
 	fmt.Fprintf(&b, "The profile has each fault %s dearer than the table: programs fault with colder caches.\n",

@@ -17,7 +17,7 @@ type action struct {
 	ops   [2]mm.Op
 	nops  int
 	none  bool // changes nothing: in, expect
-	drop  bool // of no process: drop caches
+	drop  bool // of no process: what the whole machine does, or the debugging interface
 }
 
 func (a *action) op() *mm.Op { return &a.ops[0] }
@@ -53,6 +53,7 @@ type procState struct {
 	name   string
 	parent int
 	alive  bool
+	heap   mm.Bytes // the length last asked for
 }
 
 // compile resolves a program; an error says what in it makes no sense.
@@ -110,15 +111,14 @@ func (c *compiler) step(s *Step) error {
 		c.exit(&a)
 	case VerbResult:
 		a.none = true
-	case VerbDropCaches:
+	case VerbDropCaches, VerbKhugepaged:
 		a.drop = true
+	case VerbLockAll, VerbUnlockAll:
+		a.ops[0].Kind, a.ops[0].Arg = mm.OpLockAll, uint64(s.How)
 	case VerbMap:
 		err = c.mapping(&a)
 	case VerbBrk:
-		a.n = mm.Pages(s.Size / pageSize)
-		a.at = heapAt
-		a.ops[0] = mm.Op{Kind: mm.OpBrk, Space: spaceOf(a.proc), Region: heapRegion, N: a.n}
-		c.regions[heapName] = regionAt{heapAt, s.Size}
+		err = c.brk(&a)
 	case VerbPrctl:
 		a.ops[0].Kind, a.ops[0].Arg = mm.OpTHPDisable, uint64(s.Prctl)
 	default:
@@ -126,6 +126,25 @@ func (c *compiler) step(s *Step) error {
 	}
 	c.out = append(c.out, a)
 	return err
+}
+
+// brk sets the heap's length, or changes what the process last asked for.
+func (c *compiler) brk(a *action) error {
+	p, n := &c.procs[a.proc], a.step.Size
+	switch a.step.Change {
+	case 1:
+		n = p.heap + n
+	case -1:
+		n = p.heap - min(n, p.heap)
+	}
+	if n > maxLen {
+		return fmt.Errorf("a heap of more than %s", sizeText(maxLen))
+	}
+	p.heap = n
+	a.n, a.at = mm.Pages(n/pageSize), heapAt
+	a.ops[0] = mm.Op{Kind: mm.OpBrk, Space: spaceOf(a.proc), Region: heapRegion, N: a.n}
+	c.regions[heapName] = regionAt{heapAt, n}
+	return nil
 }
 
 func (c *compiler) fork(a *action) error {
@@ -144,7 +163,7 @@ func (c *compiler) fork(a *action) error {
 	}
 	a.child = len(c.procs)
 	c.byName[name] = a.child
-	c.procs = append(c.procs, procState{name: name, parent: c.cur, alive: true})
+	c.procs = append(c.procs, procState{name: name, parent: c.cur, alive: true, heap: c.procs[c.cur].heap})
 	a.ops[0].Kind, a.ops[0].Arg = mm.OpFork, uint64(spaceOf(a.child))
 	return nil
 }
@@ -214,9 +233,22 @@ func (c *compiler) mapping(a *action) (err error) {
 	}
 	c.regions[name] = regionAt{a.at, s.Area.To}
 	a.n = mm.Pages(s.Area.To / pageSize)
+	flags := s.Flags | mm.MapFixed
+	if s.Flags&mm.MapFixed == 0 {
+		flags |= mm.MapReplaces
+	}
+	if name == stackName {
+		// The region is what the stack may grow to; it begins as the end of that.
+		if s.Area.To > stackSpan {
+			return fmt.Errorf("a stack of more than %s", sizeText(stackSpan))
+		}
+		flags |= mm.MapGrowsDown
+		c.regions[name] = regionAt{a.at, stackSpan}
+		a.at += mm.VA(stackSpan - s.Area.To)
+	}
 	a.ops[0] = mm.Op{
 		Kind: mm.OpMap, Space: spaceOf(a.proc), Region: c.fresh(), N: a.n, Access: s.Access,
-		Flags: s.Flags | mm.MapFixed | mm.MapReplaces, Aux: uint64(anchorRegion), Page: fromAnchor(a.at),
+		Flags: flags, Aux: uint64(anchorRegion), Page: fromAnchor(a.at),
 	}
 	return nil
 }
@@ -246,7 +278,7 @@ func (c *compiler) area(a *action) error {
 
 var rangeKinds = map[Verb]mm.OpKind{
 	VerbTouch: mm.OpTouch, VerbAdvise: mm.OpAdvise, VerbUnmap: mm.OpUnmap, VerbProtect: mm.OpProtect,
-	VerbRemap: mm.OpRemap, VerbLock: mm.OpLock, VerbUnlock: mm.OpUnlock, VerbExpect: mm.OpNone,
+	VerbRemap: mm.OpRemap, VerbLock: mm.OpLock, VerbUnlock: mm.OpUnlock, VerbExpect: mm.OpNone, VerbSplit: mm.OpNone,
 }
 
 // ranged resolves the steps that are about an area.
@@ -262,6 +294,8 @@ func (c *compiler) ranged(a *action) error {
 	switch s.Verb {
 	case VerbExpect:
 		a.none = true
+	case VerbSplit:
+		a.drop = true
 	case VerbTouch:
 		c.touch(a)
 	case VerbRemap:

@@ -2,27 +2,32 @@ package difftest
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/hugelab/hugelab/mm"
 )
 
 const thpDir = "/sys/kernel/mm/transparent_hugepage"
 
 // liveCounters reads the compared counters of the running kernel.
 type liveCounters struct {
-	vmstat *os.File
+	vmstat int
 	names  map[string]int // of vmstat -> index
-	files  []*os.File     // by index - len(names); nil: this kernel has none
+	files  []int          // descriptors by index - len(names); -1: this kernel has none
+	live   []int          // indexes of files that read reads
 	buf    []byte
 }
 
 func openCounters() (*liveCounters, error) {
 	c := &liveCounters{names: map[string]int{}, buf: make([]byte, 32<<10)}
 	var err error
-	if c.vmstat, err = os.Open("/proc/vmstat"); err != nil {
-		return nil, fmt.Errorf("counters: %w", err)
+	if c.vmstat, err = unix.Open("/proc/vmstat", unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+		return nil, fmt.Errorf("counters: /proc/vmstat: %w", err)
 	}
 	for i, n := range vmCounters {
 		c.names[n.String()] = i
@@ -30,57 +35,96 @@ func openCounters() (*liveCounters, error) {
 	s := programSizes()
 	for _, o := range s.Orders() {
 		for _, f := range sizeCounters {
-			file, err := os.Open(filepath.Join(thpDir, s.Dir(o), "stats", f.file))
-			if err != nil && !os.IsNotExist(err) {
+			name := filepath.Join(thpDir, s.Dir(o), "stats", f.file)
+			fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				c.close()
-				return nil, fmt.Errorf("counters: %w", err)
+				return nil, fmt.Errorf("counters: %s: %w", name, err)
 			}
 			if err != nil {
-				file = nil
+				fd = -1
 			}
-			c.files = append(c.files, file)
+			c.files = append(c.files, fd)
 		}
 	}
+	c.watch(s.Orders())
 	return c, nil
 }
 
-func (c *liveCounters) close() {
-	c.vmstat.Close()
-	for _, f := range c.files {
-		if f != nil {
-			f.Close()
+// watch chooses the sizes whose counters read reads.
+func (c *liveCounters) watch(orders []mm.Order) {
+	c.live = c.live[:0]
+	for i, o := range programSizes().Orders() {
+		for _, want := range orders {
+			if o == want {
+				for k := range sizeCounters {
+					c.live = append(c.live, i*len(sizeCounters)+k)
+				}
+			}
 		}
 	}
 }
 
-func (c *liveCounters) read() ([]int64, error) {
-	all := make([]int64, len(vmCounters)+len(c.files))
-	n, err := c.vmstat.ReadAt(c.buf, 0)
-	if n == 0 {
-		return nil, fmt.Errorf("counters: vmstat: %w", err)
-	}
-	for line := range bytes.Lines(c.buf[:n]) {
-		if !bytes.HasPrefix(line, []byte("thp_")) {
-			continue
+func (c *liveCounters) close() {
+	for _, fd := range append(c.files, c.vmstat) {
+		if fd >= 0 {
+			unix.Close(fd)
 		}
-		name, value, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+	}
+}
+
+// read fills in all, by CounterNames. Counters of sizes that are not watched
+// stay.
+func (c *liveCounters) read(all []int64) error {
+	text, err := c.text(c.vmstat)
+	if err != nil {
+		return fmt.Errorf("counters: vmstat: %w", err)
+	}
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte(" "))
 		if i, ok := c.names[string(name)]; ok {
-			if all[i], err = strconv.ParseInt(string(value), 10, 64); err != nil {
-				return nil, fmt.Errorf("counters: %s: %w", name, err)
+			if all[i], ok = leadingNumber(value); !ok {
+				return fmt.Errorf("counters: vmstat: %q: want a number", line)
 			}
 		}
 	}
-	for i, f := range c.files {
-		if f == nil {
+	for _, i := range c.live {
+		if c.files[i] < 0 {
 			continue
 		}
-		n, err := f.ReadAt(c.buf, 0)
-		if n == 0 {
-			return nil, fmt.Errorf("counters: %s: %w", f.Name(), err)
+		text, err := c.text(c.files[i])
+		n, ok := leadingNumber(text)
+		if err == nil && !ok {
+			err = fmt.Errorf("%q: want a number", text)
 		}
-		if all[len(vmCounters)+i], err = strconv.ParseInt(string(bytes.TrimSpace(c.buf[:n])), 10, 64); err != nil {
-			return nil, fmt.Errorf("counters: %s: %w", f.Name(), err)
+		if err != nil {
+			return fmt.Errorf("counters: %s: %w", CounterNames()[len(vmCounters)+i], err)
+		}
+		all[len(vmCounters)+i] = n
+	}
+	return nil
+}
+
+func (c *liveCounters) text(fd int) ([]byte, error) {
+	for {
+		n, err := unix.Pread(fd, c.buf, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return c.buf[:max(n, 0)], err
 		}
 	}
-	return all, nil
+}
+
+// leadingNumber reads the decimal number that text begins with.
+func leadingNumber(text []byte) (n int64, ok bool) {
+	sign := int64(1)
+	if len(text) > 0 && text[0] == '-' {
+		sign, text = -1, text[1:]
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			break
+		}
+		n, ok = n*10+int64(c-'0'), true
+	}
+	return sign * n, ok
 }

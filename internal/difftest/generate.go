@@ -18,8 +18,11 @@ type generator struct {
 	procs   []string // alive; the last one acts
 	nproc   int
 	nregion int
-	heap    mm.Bytes
+	heap    mm.Bytes            // what the region "heap" is long
+	heaps   map[string]mm.Bytes // what each process last asked for
+	stack   bool
 	pageout bool // may have pageout, and then not free
+	split   bool // may have split
 }
 
 type genRegion struct {
@@ -27,148 +30,197 @@ type genRegion struct {
 	size mm.Bytes
 }
 
-// GeneratePolicy makes a policy. Quiet ones change nothing for programs that
-// never asked for huge pages, so that others on the machine leave the counters
-// alone.
-func GeneratePolicy(seed uint64, quiet bool) string {
-	x := rand.New(rand.NewPCG(seed, 0x706f6c))
-	var w []string
-	enabled := pick(x, "madvise", "madvise", "never", "always")
-	modes := []string{"madvise", "inherit", "madvise", "always", "never"}
-	if quiet {
-		enabled = pick(x, "madvise", "madvise", "madvise", "never")
-		modes = []string{"madvise", "inherit"}
-	}
-	w = append(w, "enabled="+enabled)
-	sizes := programSizes()
-	for _, o := range sizes.Orders() {
-		chance := 4
-		if o == sizes.PMD {
-			chance = 1 + x.IntN(4)/3
-		}
-		if x.IntN(chance) == 0 {
-			w = append(w, sizes.Name(o)+"="+pick(x, modes...))
-		}
-	}
-	if x.IntN(3) == 0 {
-		w = append(w, "use_zero_page=0")
-	}
-	if x.IntN(4) == 0 {
-		w = append(w, "shrink_underused=0")
-	}
-	if x.IntN(3) == 0 {
-		w = append(w, "defrag="+pick(x, "always", "defer", "defer+madvise", "never"))
-	}
-	if x.IntN(3) == 0 {
-		w = append(w, fmt.Sprintf("max_ptes_none=%d", pick(x, x.IntN(512), 510, 400)))
-	}
-	return strings.Join(w, " ")
-}
+// Most regions, and most processes at one time, that a program has.
+const (
+	genRegions = 9
+	genProcs   = 6
+)
 
-func pick[T any](x *rand.Rand, from ...T) T { return from[x.IntN(len(from))] }
-
-// Generate makes the program numbered n of a seed: at most steps steps.
-func Generate(seed, n uint64, policy string, steps int) *Program {
+// Generate makes the program numbered n of a seed: at most steps steps. Where
+// nothing can force a split on the kernel, split is false and other steps stand
+// in its place.
+func Generate(seed, n uint64, policy string, steps int, split bool) *Program {
 	g := &generator{
 		x:     rand.New(rand.NewPCG(seed, n)),
 		p:     &Program{Name: fmt.Sprintf("seed %d program %d", seed, n), Policy: policy},
 		procs: []string{mainName},
+		heaps: map[string]mm.Bytes{},
+		split: split,
 	}
 	g.pageout = g.x.IntN(3) == 0
 	g.mapping()
 	for len(g.p.Steps) < steps && len(g.procs) > 0 {
 		g.step()
 	}
+	g.p.Steps = g.p.Steps[:min(steps, len(g.p.Steps))]
 	return g.p
 }
 
 func (g *generator) add(s Step) { g.p.Steps = append(g.p.Steps, s) }
 
-// step adds one step, or two that belong together.
+// chance is true once in n times.
+func (g *generator) chance(n int) bool { return g.x.IntN(n) == 0 }
+
+// step adds one step, or a few that belong together. A share of the steps is
+// hardly anything where what it needs is not there.
 func (g *generator) step() {
-	switch k := g.x.IntN(100); {
-	case k < 7 && len(g.regions) < 8:
-		g.mapping()
-	case k < 40:
-		g.touch()
-	case k < 60:
-		g.add(Step{Verb: VerbAdvise, Area: g.area(), Advice: g.advice()})
-	case k < 62: // what only whole blocks get
+	k := g.x.IntN(genShares)
+	for i := range genSteps {
+		if k -= genSteps[i].share; k < 0 {
+			genSteps[i].make(g)
+			return
+		}
+	}
+}
+
+// genSteps are the kinds of steps, each with its share.
+var genSteps = []struct {
+	share int
+	make  func(*generator)
+}{
+	{7, func(g *generator) {
+		if len(g.regions) < genRegions-1 {
+			g.mapping()
+		}
+	}},
+	{33, (*generator).touch},
+	{19, func(g *generator) { g.add(Step{Verb: VerbAdvise, Area: g.area(), Advice: g.advice()}) }},
+	{3, func(g *generator) { // what only whole blocks get
 		g.add(Step{Verb: VerbAdvise, Area: Area{Region: pick(g.x, g.regions...).name, Whole: true},
-			Advice: pick(g.x, mm.AdviseCollapse, mm.AdviseCollapse, mm.AdviseDontNeed)})
-	case k < 66:
-		g.add(Step{Verb: VerbUnmap, Area: g.area()})
-	case k < 71:
-		prot := pick(g.x, mm.Read, mm.Read|mm.Write, mm.Read|mm.Write, 0)
+			Advice: pick(g.x, mm.AdviseCollapse, mm.AdviseCollapse, mm.AdviseDontNeed, mm.AdviseHugePage)})
+	}},
+	{4, func(g *generator) { g.add(Step{Verb: VerbUnmap, Area: g.area()}) }},
+	{5, func(g *generator) {
+		prot := pick(g.x, mm.Read, mm.Read|mm.Write, mm.Read|mm.Write, mm.Write, 0)
 		g.add(Step{Verb: VerbProtect, Area: g.area(), Access: prot})
-	case k < 77:
-		g.remap()
-	case k < 80:
+	}},
+	{6, (*generator).remap},
+	{3, func(g *generator) {
 		s := Step{Verb: VerbLock, Area: g.area()}
-		if g.x.IntN(3) == 0 {
+		if g.chance(3) {
 			s.Flags = mm.LockOnFault
 		}
 		g.add(s)
-	case k < 82:
-		g.add(Step{Verb: VerbUnlock, Area: g.area()})
-	case k < 86:
-		g.brk()
-	case k < 88:
-		g.add(Step{Verb: VerbPrctl, Prctl: uint8(pick(g.x, 0, 0, 1, 2))})
-	case k < 92 && len(g.procs) < 4:
-		g.nproc++
-		name := fmt.Sprintf("p%d", g.nproc)
-		g.add(Step{Verb: VerbFork, Name: name})
-		g.procs = append(g.procs[:len(g.procs)-1], name, g.procs[len(g.procs)-1])
-	case k < 97 && len(g.procs) > 1:
-		i := g.x.IntN(len(g.procs) - 1)
-		last := len(g.procs) - 1
-		g.procs[i], g.procs[last] = g.procs[last], g.procs[i]
-		g.add(Step{Verb: VerbIn, Name: g.procs[last]})
-	case k < 98:
-		if g.x.IntN(2) == 0 {
-			g.add(Step{Verb: VerbDropCaches})
-		}
-	case len(g.procs) > 1:
-		g.exit()
+	}},
+	{2, func(g *generator) { g.add(Step{Verb: VerbUnlock, Area: g.area()}) }},
+	{1, (*generator).lockAll},
+	{4, (*generator).brk},
+	{2, func(g *generator) { g.add(Step{Verb: VerbPrctl, Prctl: uint8(pick(g.x, 0, 0, 1, 2))}) }},
+	{5, (*generator).fork},
+	{5, (*generator).in},
+	{2, (*generator).exit},
+	{1, func(g *generator) { g.add(Step{Verb: VerbDropCaches}) }},
+	{2, func(g *generator) { g.add(Step{Verb: VerbKhugepaged}) }},
+	{1, (*generator).splits},
+	{1, (*generator).grow},
+}
+
+// genShares is the sum of all shares.
+var genShares = func() (n int) {
+	for i := range genSteps {
+		n += genSteps[i].share
+	}
+	return n
+}()
+
+// fork makes a child, and often writes on one side or on both.
+func (g *generator) fork() {
+	if len(g.procs) >= genProcs {
+		return
+	}
+	g.nproc++
+	name := fmt.Sprintf("p%d", g.nproc)
+	g.add(Step{Verb: VerbFork, Name: name})
+	last := len(g.procs) - 1
+	g.heaps[name] = g.heaps[g.procs[last]]
+	g.procs = append(g.procs[:last], name, g.procs[last])
+	if g.chance(2) {
+		g.touch()
+	}
+	if g.chance(2) {
+		g.becomes(last)
+		g.touch()
+	}
+}
+
+// becomes lets the i-th process act.
+func (g *generator) becomes(i int) {
+	last := len(g.procs) - 1
+	g.procs[i], g.procs[last] = g.procs[last], g.procs[i]
+	g.add(Step{Verb: VerbIn, Name: g.procs[last]})
+}
+
+func (g *generator) in() {
+	if len(g.procs) > 1 {
+		g.becomes(g.x.IntN(len(g.procs) - 1))
 	}
 }
 
 // exit ends the process that acts and says who goes on, because the rule about
 // that is no business of the generator.
 func (g *generator) exit() {
+	if len(g.procs) < 2 {
+		return
+	}
 	g.procs = g.procs[:len(g.procs)-1]
 	g.add(Step{Verb: VerbExit})
 	g.add(Step{Verb: VerbIn, Name: g.procs[len(g.procs)-1]})
+	if len(g.procs) > 1 && g.chance(2) {
+		g.in()
+	}
 }
 
-func (g *generator) pages(most int) mm.Bytes { return mm.Bytes(1+g.x.IntN(most)) * pageSize }
-
-// length prefers round lengths and those next to them.
-func (g *generator) length() mm.Bytes {
-	n := pick[mm.Bytes](g.x, 16<<10, 64<<10, 128<<10, 512<<10, 1<<20, 2<<20, 2<<20, 4<<20, 4<<20, 4<<20, 6<<20)
-	switch g.x.IntN(6) {
-	case 0:
-		n += g.pages(16)
-	case 1:
-		n -= g.pages(3)
-	case 2:
-		n = g.pages(300)
+// lockAll locks all that is mapped or will be. What future maps get is taken
+// back soon, or little else would be seen.
+func (g *generator) lockAll() {
+	if g.chance(2) {
+		g.add(Step{Verb: VerbUnlockAll})
+		return
 	}
-	return n
+	g.add(Step{Verb: VerbLockAll, How: pick[uint8](g.x, 1, 1, 2, 3, 4, 5, 6, 7)})
+	if g.chance(2) {
+		g.mapping()
+		g.add(Step{Verb: VerbUnlockAll})
+	}
 }
 
-// offset is where in 2 MB a mapping begins.
-func (g *generator) offset() mm.Bytes {
-	switch g.x.IntN(6) {
-	case 0:
-		return g.pages(16)
-	case 1:
-		return 64 << 10 * mm.Bytes(g.x.IntN(32))
-	case 2:
-		return mm.Bytes(g.x.IntN(512)) * pageSize
+// splits forces a split, or what comes near it: memory that is not used splits
+// folios that lie in it by a part.
+func (g *generator) splits() {
+	s := Step{Verb: VerbSplit, Area: g.area()}
+	if !g.split {
+		s.Verb, s.Advice = VerbAdvise, mm.AdviseCold
+		if g.pageout {
+			s.Advice = mm.AdvisePageOut
+		}
 	}
-	return 0
+	g.add(s)
+}
+
+// grow makes a stack, or touches below the one that is there.
+func (g *generator) grow() {
+	if !g.stack {
+		g.stack = true
+		s := Step{Verb: VerbMap, Area: Area{Region: stackName, To: g.pages(80)}, Access: mm.Read | mm.Write}
+		s.Place.At = g.offset()
+		g.add(s)
+		if g.chance(2) {
+			g.add(Step{Verb: VerbAdvise, Area: g.stackArea(), Advice: mm.AdviseHugePage})
+		}
+	}
+	a := g.stackArea()
+	a.Single, a.To = true, a.From+pageSize
+	g.add(Step{Verb: VerbTouch, Area: a, Access: pick(g.x, mm.Read, mm.Write)})
+}
+
+// stackArea is near the top of the stack's span.
+func (g *generator) stackArea() Area {
+	top := mm.Bytes(stackSpan)
+	from := top - g.pages(pick(g.x, 16, 100, 700))
+	if g.chance(20) {
+		from = g.pages(8) - pageSize
+	}
+	return Area{Region: stackName, From: from, To: min(top, from+g.pages(64))}
 }
 
 func (g *generator) name() string {
@@ -180,87 +232,34 @@ func (g *generator) mapping() {
 	s := Step{Verb: VerbMap, Access: mm.Read | mm.Write}
 	s.Area = Area{Region: g.name(), To: g.length()}
 	s.Place.At = g.offset()
-	if len(g.regions) > 0 && g.x.IntN(3) == 0 { // beside, or over, another one
+	if len(g.regions) > 0 && g.chance(3) { // beside, or over, another one
 		r := pick(g.x, g.regions...)
 		s.Place = Place{In: r.name, At: r.size}
-		if g.x.IntN(3) == 0 {
+		if g.chance(3) {
 			s.Place.At = g.within(r.size)
 			s.Area.To = min(s.Area.To, g.pages(600))
+		}
+		if g.chance(6) {
+			s.Flags |= mm.MapFixed // refuse to replace
 		}
 	}
 	switch g.x.IntN(12) {
 	case 0:
-		s.Access = mm.Read
+		s.Access = pick(g.x, mm.Read, mm.Read, mm.Write, 0)
 	case 1:
-		s.Flags = pick[mm.OpFlags](g.x, mm.MapStack, mm.MapNoReserve)
+		s.Flags |= pick[mm.OpFlags](g.x, mm.MapStack, mm.MapNoReserve)
 	case 2:
-		s.Flags = mm.MapPopulate
+		s.Flags |= mm.MapPopulate
 	case 3:
-		s.Flags = mm.MapLocked
+		s.Flags |= mm.MapLocked
 	}
-	g.regions = append(g.regions, genRegion{s.Area.Region, s.Area.To})
+	if len(g.regions) < genRegions {
+		g.regions = append(g.regions, genRegion{s.Area.Region, s.Area.To})
+	}
 	g.add(s)
-	if g.x.IntN(4) > 0 {
+	if !g.chance(4) {
 		g.add(Step{Verb: VerbAdvise, Area: Area{Region: s.Area.Region, Whole: true}, Advice: mm.AdviseHugePage})
 	}
-}
-
-func (g *generator) within(size mm.Bytes) mm.Bytes {
-	n := int(size / pageSize)
-	at := g.x.IntN(n)
-	switch g.x.IntN(3) {
-	case 0:
-		at &^= 15
-	case 1:
-		at &^= 511
-	}
-	return mm.Bytes(at) * pageSize
-}
-
-// area picks a part of a region: all, a page, an aligned block, any range.
-func (g *generator) area() Area {
-	r := pick(g.x, g.regions...)
-	if g.heap > 0 && g.x.IntN(8) == 0 {
-		r = genRegion{heapName, g.heap}
-	}
-	switch g.x.IntN(5) {
-	case 0:
-		return Area{Region: r.name, Whole: true}
-	case 1:
-		from := g.within(r.size)
-		return Area{Region: r.name, From: from, To: from + pageSize, Single: true}
-	case 2:
-		n := mm.Bytes(pageSize) << (1 + g.x.IntN(9))
-		from := g.within(r.size) &^ (n - 1)
-		return Area{Region: r.name, From: from, To: from + n}
-	}
-	from := g.within(r.size)
-	to := from + g.pages(int((r.size-from)/pageSize))
-	if g.x.IntN(10) == 0 {
-		to += g.pages(8) // past the end
-	}
-	return Area{Region: r.name, From: from, To: to}
-}
-
-func (g *generator) touch() {
-	s := Step{Verb: VerbTouch, Area: g.area(), Access: pick(g.x, mm.Read, mm.Write, mm.Write)}
-	switch {
-	case g.x.IntN(2) == 0 && !s.Area.Single:
-		from := s.Area.From
-		if s.Area.Whole {
-			from = 0
-		}
-		s.Area = Area{Region: s.Area.Region, From: from, To: from + pageSize, Single: true}
-	case s.Area.Single:
-	case g.x.IntN(4) == 0:
-		s.Step = -pageSize
-	case g.x.IntN(3) == 0:
-		s.Step = pageSize * int64(pick(g.x, 2, 3, 7, 16, 32, 33, 128, -2, -16, -31, -512))
-	}
-	if s.Access == mm.Write && g.x.IntN(4) == 0 {
-		s.Access |= mm.ZeroData
-	}
-	g.add(s)
 }
 
 func (g *generator) advice() mm.Advice {
@@ -280,17 +279,36 @@ func (g *generator) advice() mm.Advice {
 	return a
 }
 
+func (g *generator) touch() {
+	s := Step{Verb: VerbTouch, Area: g.area(), Access: pick(g.x, mm.Read, mm.Write, mm.Write)}
+	switch {
+	case g.chance(2) && !s.Area.Single:
+		from := s.Area.From
+		if s.Area.Whole {
+			from = 0
+		}
+		s.Area = Area{Region: s.Area.Region, From: from, To: from + pageSize, Single: true}
+	case s.Area.Single:
+	case g.chance(4):
+		s.Step = -pageSize
+	case g.chance(3):
+		s.Step = pageSize * int64(pick(g.x, 2, 3, 7, 16, 32, 33, 128, -2, -16, -31, -512))
+	}
+	if s.Access == mm.Write && g.chance(4) {
+		s.Access |= mm.ZeroData
+	}
+	g.add(s)
+}
+
 func (g *generator) remap() {
 	s := Step{Verb: VerbRemap, Area: g.area()}
 	size := s.Area.To - s.Area.From
 	if s.Area.Whole {
+		size = g.heap
 		for _, r := range g.regions {
 			if r.name == s.Area.Region {
 				size = r.size
 			}
-		}
-		if s.Area.Region == heapName {
-			size = g.heap
 		}
 	}
 	switch g.x.IntN(4) {
@@ -306,28 +324,45 @@ func (g *generator) remap() {
 	case 2:
 		s.Flags = mm.RemapDontUnmap
 	}
-	if len(g.regions) >= 10 {
+	if len(g.regions) >= genRegions {
 		return
 	}
 	s.Name = g.name()
 	s.Place.At = g.offset()
-	if g.x.IntN(3) == 0 { // at the same place in 2 MB
+	if g.chance(3) { // at the same place in 2 MB
 		s.Place.At = s.Area.From % pmdSize
 	}
 	g.regions = append(g.regions, genRegion{s.Name, max(size, s.Size)})
 	g.add(s)
 }
 
+// brk sets or changes the heap's length.
 func (g *generator) brk() {
-	n := g.heap
-	switch g.x.IntN(3) {
+	const most = 16 << 20
+	s := Step{Verb: VerbBrk, Size: g.pages(64)}
+	switch g.x.IntN(4) {
 	case 0:
-		n += g.length()
+		s.Change, s.Size = 1, g.length()
 	case 1:
-		n += g.pages(64)
+		s.Change = 1
+	case 2:
+		s.Change = -1
 	default:
-		n = g.pages(int(n/pageSize) + 1)
+		s.Size = g.pages(int(g.heap/pageSize) + 1)
 	}
-	g.heap = min(n, 16<<20)
-	g.add(Step{Verb: VerbBrk, Size: g.heap})
+	me := g.procs[len(g.procs)-1]
+	n := g.heaps[me]
+	switch s.Change {
+	case 0:
+		n = s.Size
+	case 1:
+		n += s.Size
+	default:
+		n -= min(s.Size, n)
+	}
+	if n > most || n == 0 {
+		s.Change, s.Size, n = 0, 64<<10, 64<<10
+	}
+	g.heap, g.heaps[me] = n, n
+	g.add(s)
 }

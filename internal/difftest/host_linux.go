@@ -3,16 +3,13 @@
 package difftest
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/hugelab/hugelab/internal/kernel"
-	"github.com/hugelab/hugelab/internal/kstat"
 	"github.com/hugelab/hugelab/mm"
 )
 
@@ -22,6 +19,9 @@ type Host struct {
 	puppets *puppets
 	folios  *kernel.Folios
 	counts  *liveCounters
+	smaps   vmaReader
+	drop    *os.File // vm/drop_caches
+	decoy   *puppet  // what khugepaged looks at, nil: nothing
 }
 
 // OpenHost starts the helper that programs' processes are forked from. It
@@ -33,6 +33,10 @@ func OpenHost() (*Host, error) {
 		return nil, err
 	}
 	if h.counts, err = openCounters(); err != nil {
+		h.Close()
+		return nil, err
+	}
+	if h.drop, err = os.OpenFile("/proc/sys/vm/drop_caches", os.O_WRONLY, 0); err != nil {
 		h.Close()
 		return nil, err
 	}
@@ -51,6 +55,9 @@ func (h *Host) Close() {
 	if h.counts != nil {
 		h.counts.close()
 	}
+	if h.drop != nil {
+		h.drop.Close()
+	}
 	h.folios.Close()
 }
 
@@ -58,7 +65,12 @@ func (h *Host) Close() {
 type hostRun struct {
 	h     *Host
 	procs []*hostProc // nil: ended
-	begin []int64
+
+	// Counters are of the whole machine: they are read right before and right
+	// after each step, and what moves them between steps is somebody else.
+	before, after, moved []int64
+
+	others []int64 // what a pass of khugepaged counts for processes that are not the program's
 }
 
 type hostProc struct {
@@ -68,24 +80,30 @@ type hostProc struct {
 }
 
 // Start forks a fresh process for a program.
-func (h *Host) Start() (*hostRun, error) {
-	r := &hostRun{h: h}
-	p, _, err := h.puppets.first().fork()
-	if err != nil {
+func (h *Host) Start(p *Program) (*hostRun, error) {
+	n := len(CounterNames())
+	r := &hostRun{h: h, before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
+	if err := r.bystanders(p); err != nil {
 		return nil, err
 	}
+	return r, r.begin()
+}
+
+// begin forks the program's first process.
+func (r *hostRun) begin() error {
+	h := r.h
+	p, _, err := h.puppets.first().fork()
+	if err != nil {
+		return err
+	}
 	if err := r.add(p); err != nil {
-		return nil, err
+		return err
 	}
 	if err := r.lay(p); err != nil {
 		r.Close()
-		return nil, err
+		return err
 	}
-	r.begin, err = h.counts.read()
-	if err != nil {
-		r.Close()
-	}
-	return r, err
+	return nil
 }
 
 func (r *hostRun) add(p *puppet) error {
@@ -147,39 +165,48 @@ func (r *hostRun) Close() error {
 }
 
 // Do implements Executor.
-func (r *hostRun) Do(a *action) (s Seen, err error) {
-	p := r.procs[a.proc]
-	if a.drop {
-		// 2 is what has shrinkers: the queue of huge pages to split among them.
-		if err := os.WriteFile("/proc/sys/vm/drop_caches", []byte("2"), 0); err != nil {
-			return s, err
-		}
-		return s, r.look(&s)
+func (r *hostRun) Do(a *action, s *Seen) error {
+	if err := r.h.counts.read(r.before); err != nil {
+		return err
 	}
+	if err := r.act(a, s); err != nil {
+		return err
+	}
+	if err := r.h.counts.read(r.after); err != nil {
+		return err
+	}
+	for i := range r.moved {
+		r.moved[i] += r.after[i] - r.before[i]
+		if a.step.Verb == VerbKhugepaged && r.others != nil {
+			r.moved[i] -= r.others[i]
+		}
+	}
+	s.Counters = append(s.Counters, r.moved...)
+	return r.look(s)
+}
+
+// act does an action.
+func (r *hostRun) act(a *action, s *Seen) error {
+	if a.drop {
+		return r.machine(a)
+	}
+	p := r.procs[a.proc]
 	switch a.op().Kind {
 	case mm.OpFork:
 		c, rep, err := p.fork()
 		if err != nil {
-			return s, err
+			return err
 		}
 		s.Faults = rep.faults()
-		if err := r.add(c); err != nil {
-			return s, err
-		}
+		return r.add(c)
 	case mm.OpExit:
 		p.close()
 		r.procs[a.proc] = nil
-		if err := p.exit(); err != nil {
-			return s, err
-		}
-	default:
-		rep, err := r.call(p, a)
-		if err != nil {
-			return s, err
-		}
-		s.Errno, s.Faults, s.Refused = rep.errno(), rep.faults(), rep.Refused
+		return p.exit()
 	}
-	return s, r.look(&s)
+	rep, err := r.call(p, a)
+	s.Errno, s.Faults, s.Refused = rep.errno(), rep.faults(), rep.Refused
+	return err
 }
 
 // call does an action that is one system call, or a run of touches.
@@ -214,6 +241,11 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 		return sys(unix.SYS_MUNLOCK, at, n)
 	case mm.OpBrk:
 		return brk(sys, uint64(heapAt)+n)
+	case mm.OpLockAll:
+		if op.Arg == 0 && a.step.Verb == VerbUnlockAll {
+			return sys(unix.SYS_MUNLOCKALL)
+		}
+		return sys(unix.SYS_MLOCKALL, op.Arg)
 	case mm.OpTHPDisable:
 		on, flags := uint64(1), uint64(0)
 		switch mm.THPDisable(op.Arg) {
@@ -238,90 +270,20 @@ func brk(sys func(uint64, ...uint64) (reply, error), want uint64) (reply, error)
 
 func mapFlags(op *mm.Op) uint64 {
 	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED)
+	if op.Flags&mm.MapReplaces == 0 {
+		f |= unix.MAP_FIXED_NOREPLACE
+	}
 	for _, x := range []struct {
 		has mm.OpFlags
 		set uint64
 	}{
 		{mm.MapStack, unix.MAP_STACK}, {mm.MapNoReserve, unix.MAP_NORESERVE},
 		{mm.MapPopulate, unix.MAP_POPULATE}, {mm.MapLocked, unix.MAP_LOCKED},
+		{mm.MapGrowsDown, unix.MAP_GROWSDOWN},
 	} {
 		if op.Flags&x.has != 0 {
 			f |= x.set
 		}
 	}
 	return f
-}
-
-// look reads what all processes have, and the counters.
-func (r *hostRun) look(s *Seen) error {
-	r.h.folios.Forget()
-	for _, p := range r.procs {
-		var seen ProcSeen
-		if p != nil {
-			if err := r.proc(p, &seen); err != nil {
-				return err
-			}
-		}
-		s.Procs = append(s.Procs, seen)
-	}
-	now, err := r.h.counts.read()
-	if err != nil {
-		return err
-	}
-	for i := range now {
-		now[i] -= r.begin[i]
-	}
-	s.Counters = now
-	return nil
-}
-
-func (r *hostRun) proc(p *hostProc, s *ProcSeen) error {
-	var err error
-	if s.VMAs, err = readVMAs(p.smaps); err != nil {
-		return err
-	}
-	add := func(at mm.VA, in kstat.PageInfo) {
-		s.Pages = append(s.Pages, PageSeen{
-			At: at, PFN: in.PFN, Index: in.Index, Order: in.Order, PMD: in.PMD, Zero: in.Zero,
-			Maps: in.Maps, Guard: in.Guard,
-		})
-	}
-	if err := r.h.folios.Each(p.pages, heapAt, heapAt+mm.VA(slotSize), add); err != nil {
-		return err
-	}
-	return r.h.folios.Each(p.pages, arenaAt, arenaEnd, add)
-}
-
-// readVMAs reads the mappings of the arena from smaps.
-func readVMAs(f *os.File) (all []mm.VMAInfo, err error) {
-	if _, err := f.Seek(0, 0); err != nil {
-		return nil, err
-	}
-	sc := bufio.NewScanner(f)
-	in := false
-	for sc.Scan() {
-		line := sc.Text()
-		if flags, ok := strings.CutPrefix(line, "VmFlags:"); ok {
-			if in {
-				all[len(all)-1].Flags = mm.ParseVMAFlags(strings.Fields(flags))
-			}
-			continue
-		}
-		if c := line[0]; c >= 'A' && c <= 'Z' {
-			continue
-		}
-		span, _, _ := strings.Cut(line, " ")
-		lo, hi, _ := strings.Cut(span, "-")
-		from, err1 := strconv.ParseUint(lo, 16, 64)
-		to, err2 := strconv.ParseUint(hi, 16, 64)
-		if err1 != nil || err2 != nil {
-			return nil, fmt.Errorf("smaps: %q: want a mapping", line)
-		}
-		at := mm.VA(from)
-		in = at == anchorAt || at >= heapAt && at < heapAt+mm.VA(slotSize) || at >= arenaAt && at < arenaEnd
-		if in {
-			all = append(all, mm.VMAInfo{Start: mm.VA(from), End: mm.VA(to)})
-		}
-	}
-	return all, sc.Err()
 }

@@ -4,7 +4,6 @@ package difftest
 
 import (
 	"context"
-	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	kernel.Guardian()
 	// Helpers inherit this: pages of their own move no counter.
 	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
 		panic(err)
@@ -31,19 +31,14 @@ func hostOptions(t *testing.T) Options {
 	if err := Available(); err != nil {
 		t.Skip(err)
 	}
-	lock, err := os.OpenFile(lockFile, os.O_RDWR|os.O_CREATE, 0o600)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	set, err := kernel.Take(ctx, kernel.SessionOptions{Command: "difftest's tests"})
 	if err != nil {
 		t.Skip(err)
 	}
-	defer lock.Close()
-	for end := time.Now().Add(3 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(end) {
-			t.Skipf("huge-page settings are held by another program: %v", err)
-		}
+	if err := set.Restore(); err != nil {
+		t.Fatal(err)
 	}
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
 	if err != nil {

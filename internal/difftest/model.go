@@ -11,12 +11,10 @@ type Model struct {
 	m     *mm.Machine
 	c     mm.Current
 	procs []bool // alive
-	vmas  []mm.VMAInfo
 	check bool
+	tick  mm.Nanos // from one operation to the next, 0: time stands still
+	now   mm.Nanos
 }
-
-// modelMemory is enough that no program runs out of it.
-const modelMemory = 8 << 30
 
 // NewModel makes a machine with one process on it, under the program's policy.
 // With check every step is held to mm.Machine.Check.
@@ -25,13 +23,16 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	// No pass of khugepaged comes by itself.
-	policy.Khugepaged.ScanSleep = 1 << 60
-	m, err := mm.New(mm.Config{Nodes: []mm.Node{{Mem: modelMemory}}, CPUs: 2, Rules: rules, Policy: policy})
+	machine, err := parseMachine(p.Machine, rules)
 	if err != nil {
 		return nil, err
 	}
-	x := &Model{m: m, procs: []bool{true}, check: check}
+	cfg := machine.config(policy)
+	m, err := mm.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick}
 	ops := []mm.Op{
 		{Kind: mm.OpExec, Space: spaceOf(0)},
 		{Kind: mm.OpMap, Space: spaceOf(0), Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
@@ -46,14 +47,13 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 func (x *Model) Close() error { return nil }
 
 // Do implements Executor.
-func (x *Model) Do(a *action) (Seen, error) {
-	var s Seen
+func (x *Model) Do(a *action, s *Seen) error {
 	if a.drop {
-		x.m.Shrink(&x.c)
-	} else if a.op().Kind == mm.OpTouch {
-		x.touch(a, &s)
-	} else if err := x.call(a, &s); err != nil {
-		return s, err
+		x.machine(a)
+	} else if a.op().Kind == mm.OpTouch && x.tick == 0 {
+		x.touch(a, s)
+	} else if err := x.call(a, s); err != nil {
+		return err
 	}
 	switch a.op().Kind {
 	case mm.OpFork:
@@ -63,23 +63,35 @@ func (x *Model) Do(a *action) (Seen, error) {
 	}
 	if x.check {
 		if err := x.m.Check(); err != nil {
-			return s, fmt.Errorf("the model contradicts itself: %w", err)
+			return fmt.Errorf("the model contradicts itself: %w", err)
 		}
 	}
 	for i, alive := range x.procs {
-		var p ProcSeen
-		if alive {
-			p = x.proc(spaceOf(i))
+		if p := s.process(); alive {
+			x.proc(spaceOf(i), p)
 		}
-		s.Procs = append(s.Procs, p)
 	}
-	s.Counters = x.counters()
-	return s, nil
+	s.Counters = x.counters(s.Counters)
+	return nil
+}
+
+// machine does what no system call of the process does.
+func (x *Model) machine(a *action) {
+	switch a.step.Verb {
+	case VerbDropCaches:
+		x.m.Shrink(&x.c)
+	case VerbKhugepaged:
+		x.m.Khugepaged()
+	case VerbSplit:
+		x.m.SplitPages(&x.c, spaceOf(a.proc), a.at, a.n)
+	}
 }
 
 func (x *Model) call(a *action, s *Seen) error {
 	var res [2]mm.Result
 	before := x.m.Usage.SoftFaults
+	x.now += x.tick
+	a.ops[0].When = x.now
 	if _, err := x.m.Exec(a.ops[:a.nops], res[:a.nops]); err != nil {
 		return err
 	}
@@ -103,10 +115,9 @@ func (x *Model) touch(a *action, s *Seen) {
 	}
 }
 
-func (x *Model) proc(sp mm.Space) (p ProcSeen) {
-	x.vmas = x.m.VMAs(sp, x.vmas[:0])
-	for _, v := range x.vmas {
-		p.VMAs = append(p.VMAs, v)
+func (x *Model) proc(sp mm.Space, p *ProcSeen) {
+	p.VMAs = x.m.VMAs(sp, p.VMAs)
+	for _, v := range p.VMAs {
 		for at := v.Start; at < v.End; at += pageSize {
 			in := x.m.PageInfo(sp, at)
 			if in.Present || in.Guard {
@@ -117,11 +128,9 @@ func (x *Model) proc(sp mm.Space) (p ProcSeen) {
 			}
 		}
 	}
-	return p
 }
 
-func (x *Model) counters() []int64 {
-	var all []int64
+func (x *Model) counters(all []int64) []int64 {
 	c := &x.m.Counters
 	for _, n := range vmCounters {
 		all = append(all, int64(c.Get(n)))

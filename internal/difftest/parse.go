@@ -41,6 +41,14 @@ func (p *Program) line(w []string, line int) error {
 		_, err := policyOf(p.Policy)
 		return err
 	}
+	if w[0] == "machine" {
+		if len(p.Steps) > 0 || p.Machine != "" {
+			return fmt.Errorf("a program has one machine, before its first step")
+		}
+		p.Machine = strings.Join(w[1:], " ")
+		_, err := parseMachine(p.Machine, mm.Rules{})
+		return err
+	}
 	if len(p.Steps) >= maxSteps {
 		return fmt.Errorf("more than %d steps", maxSteps)
 	}
@@ -63,13 +71,19 @@ func (p *Program) line(w []string, line int) error {
 // maxSteps bounds a program: its text may come from anywhere.
 const maxSteps = 10000
 
+// wholePass is more pages than programs have: one pass of khugepaged is a full
+// scan, unless a policy says otherwise.
+const wholePass = 1 << 24
+
 // policyOf applies a program's policy line to never.
 func policyOf(spec string) (mm.Policy, error) {
 	sizes, err := mm.SizesOf(pageSize)
+	p := mm.NeverPolicy(sizes)
+	p.Khugepaged.PagesToScan = wholePass
 	if err != nil || spec == "" {
-		return mm.NeverPolicy(sizes), err
+		return p, err
 	}
-	p, err := mm.ParsePolicySpec(mm.NeverPolicy(sizes), spec, sizes)
+	p, err = mm.ParsePolicySpec(p, spec, sizes)
 	if err == nil && p.Advise != (mm.AdviseRule{}) {
 		err = fmt.Errorf("policy: advise: no kernel has it: advise in the program")
 	}
@@ -80,7 +94,7 @@ func policyOf(spec string) (mm.Policy, error) {
 func (s *Step) words(w []string) error {
 	need := 1
 	switch s.Verb {
-	case VerbExit, VerbDropCaches:
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 		need = 0
 	case VerbMap, VerbTouch, VerbAdvise, VerbProtect, VerbPrctl, VerbExpect:
 		need = 2
@@ -104,8 +118,17 @@ func (s *Step) words(w []string) error {
 func (s *Step) first(w []string, need int) (rest []string, err error) {
 	rest = w[need:]
 	switch s.Verb {
-	case VerbExit, VerbDropCaches:
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 		return rest, nil
+	case VerbLockAll:
+		for _, t := range w {
+			b, err := lockAllBit(t)
+			if err != nil {
+				return nil, err
+			}
+			s.How |= b
+		}
+		return nil, nil
 	case VerbFork, VerbIn:
 		s.Name = w[0]
 		return rest, nameError(s.Name)
@@ -113,8 +136,7 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 		s.Errno, err = parseErrno(w[0])
 		return rest, err
 	case VerbBrk:
-		s.Size, err = parseLen(w[0])
-		return rest, err
+		return rest, s.parseBrk(w[0])
 	case VerbPrctl:
 		if w[0] != "thp-disable" {
 			return rest, fmt.Errorf("%s: want thp-disable", w[0])
@@ -196,6 +218,7 @@ var options = []option{
 	{verb: VerbMap, key: "noreserve", flag: mm.MapNoReserve},
 	{verb: VerbMap, key: "populate", flag: mm.MapPopulate},
 	{verb: VerbMap, key: "locked", flag: mm.MapLocked},
+	{verb: VerbMap, key: "noreplace", flag: mm.MapFixed},
 	{verb: VerbTouch, key: "step", set: func(s *Step, v string) error {
 		t, back := strings.CutPrefix(v, "-")
 		n, err := parseLen(t)

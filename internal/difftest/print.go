@@ -13,6 +13,9 @@ func (p *Program) String() string {
 	if p.Policy != "" {
 		fmt.Fprintln(&b, "policy", p.Policy)
 	}
+	if p.Machine != "" {
+		fmt.Fprintln(&b, "machine", p.Machine)
+	}
 	for i := range p.Steps {
 		fmt.Fprintln(&b, p.Steps[i].String())
 	}
@@ -31,10 +34,16 @@ func (s *Step) String() string {
 	case VerbResult:
 		add(s.Errno.String())
 	case VerbBrk:
-		add(sizeText(s.Size))
+		add(map[int8]string{1: "+", -1: "-"}[s.Change] + sizeText(s.Size))
 	case VerbPrctl:
 		add("thp-disable", prctlNames[s.Prctl])
-	case VerbExit, VerbDropCaches:
+	case VerbLockAll:
+		for i, n := range lockAllNames {
+			if s.How>>i&1 != 0 {
+				add(n)
+			}
+		}
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 	default:
 		add(s.Area.String())
 	}

@@ -4,9 +4,10 @@ import "github.com/hugelab/hugelab/mm"
 
 // Program is a policy, and what processes then do under it.
 type Program struct {
-	Name   string // where it came from, for messages
-	Policy string // a policy spec applied to NeverPolicy, "" for that itself
-	Steps  []Step
+	Name    string // where it came from, for messages
+	Policy  string // a policy spec applied to NeverPolicy, "" for that itself
+	Machine string // what machine the model alone is, "" for the kernel's
+	Steps   []Step
 }
 
 // Verb is what a step does.
@@ -30,6 +31,10 @@ const (
 	VerbExpect
 	VerbResult
 	VerbDropCaches
+	VerbLockAll
+	VerbUnlockAll
+	VerbSplit
+	VerbKhugepaged
 	numVerbs
 )
 
@@ -37,7 +42,8 @@ var verbNames = [numVerbs]string{
 	VerbMap: "map", VerbTouch: "touch", VerbAdvise: "advise", VerbUnmap: "unmap", VerbProtect: "protect",
 	VerbRemap: "remap", VerbLock: "lock", VerbUnlock: "unlock", VerbBrk: "brk", VerbPrctl: "prctl",
 	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
-	VerbDropCaches: "drop-caches",
+	VerbDropCaches: "drop-caches", VerbLockAll: "lock-all", VerbUnlockAll: "unlock-all", VerbSplit: "split",
+	VerbKhugepaged: "khugepaged",
 }
 
 // String is the word that begins the step's line.
@@ -53,7 +59,9 @@ type Step struct {
 	Advice mm.Advice
 	Step   int64    // Touch: bytes from one touch to the next, 0 for one page
 	Place  Place    // Map, Remap: where the result lies
-	Size   mm.Bytes // Remap: new length, 0 for the old; Brk: the heap's new length
+	Size   mm.Bytes // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
+	Change int8     // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
+	How    uint8    // LockAll: bits of lockAllNames
 	Name   string   // Fork, In: the process
 	Prctl  uint8    // an mm.THPDisable
 	Expect Expected // Expect
@@ -88,15 +96,17 @@ type Expected struct {
 // Where regions lie. Each has a slot of its own, numbered by first appearance,
 // far from whatever else a process maps.
 const (
-	pageSize          = 4096
-	anchorAt mm.VA    = 0x10000  // a page below everything
-	heapAt   mm.VA    = 0x805000 // behind the helper's code, randomisation off
-	arenaAt  mm.VA    = 0x100000000000
-	slotSize mm.Bytes = 256 << 20
-	maxSlots          = 64
-	arenaEnd          = arenaAt + (maxSlots+2)*mm.VA(slotSize)
-	maxLen   mm.Bytes = 128 << 20
-	mainName          = "main"
-	heapName          = "heap"
-	pmdSize  mm.Bytes = 2 << 20
+	pageSize           = 4096
+	anchorAt  mm.VA    = 0x10000  // a page below everything
+	heapAt    mm.VA    = 0x805000 // behind the helper's code, randomisation off
+	arenaAt   mm.VA    = 0x100000000000
+	slotSize  mm.Bytes = 256 << 20
+	maxSlots           = 64
+	arenaEnd           = arenaAt + (maxSlots+2)*mm.VA(slotSize)
+	maxLen    mm.Bytes = 128 << 20
+	mainName           = "main"
+	heapName           = "heap"
+	stackName          = "stack"
+	stackSpan          = 8 << 20 // what a stack may grow to, the usual RLIMIT_STACK
+	pmdSize   mm.Bytes = 2 << 20
 )

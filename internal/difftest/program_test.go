@@ -62,7 +62,7 @@ func TestGenerated(t *testing.T) {
 		t.Fatal(err)
 	}
 	for n := range uint64(60) {
-		p := Generate(9, n, GeneratePolicy(n, n%2 == 0), 40)
+		p := Generate(9, n, GeneratePolicy(n, n%2 == 0), 40, n%3 == 0)
 		q, err := Parse("again", strings.NewReader(p.String()))
 		if err != nil {
 			t.Fatalf("%v\n%s", err, p)
@@ -83,12 +83,12 @@ type broken struct {
 	spoil func(*Seen)
 }
 
-func (b broken) Do(a *action) (Seen, error) {
-	s, err := b.Executor.Do(a)
+func (b broken) Do(a *action, s *Seen) error {
+	err := b.Executor.Do(a, s)
 	if err == nil {
-		b.spoil(&s)
+		b.spoil(s)
 	}
-	return s, err
+	return err
 }
 
 // TestDifferences: each thing that is compared is found, and named.
@@ -150,7 +150,7 @@ func TestDifferences(t *testing.T) {
 // TestShrink: a difference that one touch makes is shrunk to what that touch
 // needs.
 func TestShrink(t *testing.T) {
-	p := Generate(3, 7, "2m=madvise", 40)
+	p := Generate(3, 7, "2m=madvise", 40, true)
 	p.Steps = append(p.Steps, Step{Verb: VerbMap, Area: Area{Region: "zz", To: 64 << 10}, Access: mm.Read | mm.Write},
 		Step{Verb: VerbTouch, Area: Area{Region: "zz", Whole: true}, Access: mm.Write})
 	small, d := Shrink(p, func(q *Program) *Difference {

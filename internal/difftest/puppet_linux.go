@@ -241,6 +241,8 @@ func (p *puppet) prepare() error {
 		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGBUS), puppetPokes, 0, 8) },
 		func() error { return words(1, restorer, handler, 0) }, // SIG_IGN: no zombies
 		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGCHLD), puppetPokes, 0, 8) },
+		func() error { return p.unmapOthers(call) },
+		func() error { return p.limitStack() },
 		func() error { return words(1) },
 		func() error { return call(unix.SYS_SCHED_SETAFFINITY, 0, 8, puppetPokes) },
 	}

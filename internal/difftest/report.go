@@ -18,6 +18,8 @@ type Options struct {
 	Time     time.Duration
 	Rules    mm.Rules
 	Kernel   string    // for the report
+	Split    bool      // programs may force splits: the kernel lets them
+	Vary     bool      // every program has a machine of its own; the model alone has them
 	Paranoid bool      // hold the model to its own invariants after every step
 	Show     io.Writer // where pages are shown after every step, nil: nowhere
 
@@ -25,6 +27,9 @@ type Options struct {
 
 	MaxMismatches int // stop after so many, 0: never
 	OnMismatch    func(*Mismatch)
+	OnProgress    func(*Report)                  // called after every program
+	Note          func(string)                   // told what the user should know
+	Save          func(*Program, *Answers) error // given the kernel's answers
 }
 
 // Mismatch is a program on whose outcome the two sides disagree.
@@ -36,17 +41,53 @@ type Mismatch struct {
 
 // Report is what came of a Check.
 type Report struct {
-	Kernel     string     `json:"kernel"`
-	Seed       uint64     `json:"seed"`
-	Programs   int        `json:"programs"`
-	Rerun      int        `json:"rerun"` // differed once and not again: others moved a counter
-	Steps      int        `json:"steps"`
-	Pages      int        `json:"pages_compared"`
-	Counters   int        `json:"counters_compared"`
-	Mismatches []Mismatch `json:"mismatches"`
-	Seconds    float64    `json:"seconds"`
-	Held       float64    `json:"seconds_holding_settings"` // the rest was waiting for others
-	Stats      Stats      `json:"generated"`
+	Kernel     string         `json:"kernel"`
+	Seed       uint64         `json:"seed"`
+	Programs   int            `json:"programs"`
+	Rerun      int            `json:"rerun"`         // differed once and not again: others moved a counter
+	Because    map[string]int `json:"rerun_because"` // what differed then
+	Steps      int            `json:"steps"`
+	Pages      int            `json:"pages_compared"`
+	Counters   int            `json:"counters_compared"`
+	Mismatches []Mismatch     `json:"mismatches"`
+	Seconds    float64        `json:"seconds"`
+	Held       float64        `json:"seconds_holding_settings"` // the rest was waiting for others
+	Rate       float64        `json:"programs_per_minute"`      // of that time
+	Stats      Stats          `json:"generated"`
+}
+
+func newReport(o *Options) *Report {
+	r := &Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}, Because: map[string]int{}}
+	r.Stats.init()
+	return r
+}
+
+// time says how long it took since begin; where settings were held, Held is
+// known already.
+func (r *Report) time(begin time.Time) {
+	r.Seconds = time.Since(begin).Seconds()
+	if r.Held == 0 {
+		r.Held = r.Seconds
+	}
+	r.Rate = float64(r.Programs) / r.Held * 60
+}
+
+// again counts a program that agreed when it was run again.
+func (r *Report) again(d *Difference) {
+	r.Rerun++
+	r.Because[d.What]++
+}
+
+func (r *Report) mismatch(o *Options, m *Mismatch) {
+	r.Mismatches = append(r.Mismatches, *m)
+	if o.OnMismatch != nil {
+		o.OnMismatch(m)
+	}
+}
+
+// enough says whether no more mismatches are wanted.
+func (r *Report) enough(o *Options) bool {
+	return o.MaxMismatches > 0 && len(r.Mismatches) >= o.MaxMismatches
 }
 
 func (r *Report) add(p *Program, out *Outcome) {
@@ -57,74 +98,33 @@ func (r *Report) add(p *Program, out *Outcome) {
 	r.Stats.add(p, out)
 }
 
-// Stats says what the programs of a run had in them.
-type Stats struct {
-	Verbs    map[string]int   `json:"steps"`
-	Advice   map[string]int   `json:"advice"`
-	Orders   map[string]int   `json:"pages_by_size"`
-	Counters map[string]int64 `json:"counters"`
-	Errnos   map[string]int   `json:"results"`
-}
-
-func (s *Stats) init() {
-	s.Verbs, s.Advice, s.Orders = map[string]int{}, map[string]int{}, map[string]int{}
-	s.Counters, s.Errnos = map[string]int64{}, map[string]int{}
-}
-
-func (s *Stats) add(p *Program, out *Outcome) {
-	for i := range p.Steps[:out.Steps] {
-		st := &p.Steps[i]
-		s.Verbs[st.Verb.String()]++
-		if st.Verb == VerbAdvise {
-			s.Advice[adviceName(st.Advice)]++
-		}
-	}
-	for o, n := range out.Orders {
-		if n > 0 {
-			s.Orders[sizeText(pageSize<<o)] += n
-		}
-	}
-	for i, name := range CounterNames() {
-		if out.Moved != nil && out.Moved[i] != 0 {
-			s.Counters[name] += out.Moved[i]
-		}
-	}
-	for e, n := range out.Errnos {
-		s.Errnos[e.String()] += n
-	}
-}
-
 // CheckModel runs programs on the model alone: what it finds are expect lines
 // that do not hold, and with Paranoid contradictions within the model, which
 // are errors.
 func CheckModel(ctx context.Context, o Options) (*Report, error) {
-	rep := &Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}
-	rep.Stats.init()
+	rep := newReport(&o)
 	begin := time.Now()
-	model := func(p *Program) (Executor, error) { return NewModel(p, o.Rules, o.Paranoid) }
-	for n := 0; ctx.Err() == nil && !o.done(n, begin); n++ {
+	for n := 0; ctx.Err() == nil && !rep.enough(&o) && !o.done(n, begin); n++ {
 		p := o.program(n)
 		watch, err := o.watch(p)
 		if err != nil {
 			return rep, err
 		}
-		out, err := Run(p, model, nil, watch)
+		out, err := Judge(p, o.model, nil, watch)
 		if err != nil {
 			return rep, fmt.Errorf("%w\n%s", err, p)
 		}
 		rep.add(p, &out)
 		if d := out.Difference; d != nil {
-			m := Mismatch{From: p.Name, Program: p.String(), Difference: *d}
-			rep.Mismatches = append(rep.Mismatches, m)
-			if o.OnMismatch != nil {
-				o.OnMismatch(&m)
-			}
+			rep.mismatch(&o, &Mismatch{From: p.Name, Program: p.String(), Difference: *d})
 		}
 	}
-	rep.Seconds = time.Since(begin).Seconds()
-	rep.Held = rep.Seconds
+	rep.time(begin)
 	return rep, nil
 }
+
+// model starts the model.
+func (o *Options) model(p *Program) (Executor, error) { return NewModel(p, o.Rules, o.Paranoid) }
 
 // done says whether nothing is left to do after n programs.
 func (o *Options) done(n int, begin time.Time) bool {
@@ -146,7 +146,11 @@ func (o *Options) program(n int) *Program {
 		return o.Files[n]
 	}
 	group := uint64(n / perPolicy)
-	return Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps)
+	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps, o.Split)
+	if o.Vary {
+		p.Machine = generateMachine(o.Seed, uint64(n))
+	}
+	return p
 }
 
 // watch is what Show asks for.

@@ -17,18 +17,78 @@ type Outcome struct {
 	Difference *Difference
 
 	Orders [mm.NumOrders]int // pages seen on the model's side, by order
-	Moved  []int64           // the model's counters at the end
+	Moves  []int             // in how many steps each of the model's counters moved
 	Errnos map[mm.Errno]int
+	last   []int64
 }
 
 // Watcher sees what each side showed after a step; sides that do not run are
 // nil.
 type Watcher func(step int, model, host *Seen)
 
-// Run does a program on the model and, where host is not nil, on the host too,
-// and compares them after every step. An error means that a side could not do
-// the program at all.
+// Answers are what one side showed of a program.
+type Answers struct {
+	Steps []Seen // by step; those of a step that does nothing are empty
+	Err   error  // why there are no more
+}
+
+// Record does a program on one side and keeps what it shows. into is used again
+// where it is not nil.
+func Record(p *Program, side Starter, into *Answers) (*Answers, error) {
+	actions, err := compile(p)
+	if err != nil {
+		return nil, err
+	}
+	x, err := side(p)
+	if err != nil {
+		return nil, err
+	}
+	if into == nil {
+		into = &Answers{}
+	}
+	into.Steps, into.Err = into.Steps[:0], nil
+	for i := range actions {
+		s := into.step(i)
+		if actions[i].none {
+			continue
+		}
+		if err := x.Do(&actions[i], s); err != nil {
+			into.Steps = into.Steps[:i]
+			into.Err = fmt.Errorf("%s: step %d: %s: kernel: %w", p.Name, i+1, actions[i].step, err)
+			break
+		}
+	}
+	return into, x.Close()
+}
+
+// step is the i-th step, the first that there is not yet, empty.
+func (a *Answers) step(i int) *Seen {
+	if i < cap(a.Steps) {
+		a.Steps = a.Steps[:i+1]
+	} else {
+		a.Steps = append(a.Steps, Seen{})
+	}
+	a.Steps[i].reset()
+	return &a.Steps[i]
+}
+
+// Run does a program on the model and, where host is not nil, on the host
+// before it, and compares them after every step. An error means that a side
+// could not do the program at all.
 func Run(p *Program, model, host Starter, watch Watcher) (out Outcome, err error) {
+	var answers *Answers
+	if host != nil {
+		if answers, err = Record(p, host, nil); err != nil {
+			return out, err
+		}
+	}
+	return Judge(p, model, answers, watch)
+}
+
+// Judge does a program on the model and holds it, step by step, to what the
+// other side has answered; to nothing but the program's own claims where
+// answers is nil.
+func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outcome, err error) {
 	actions, err := compile(p)
 	if err != nil {
 		return out, err
@@ -38,32 +98,24 @@ func Run(p *Program, model, host Starter, watch Watcher) (out Outcome, err error
 		return out, err
 	}
 	defer x.Close()
-	var y Executor
-	if host != nil {
-		if y, err = host(p); err != nil {
-			return out, err
-		}
-		defer func() {
-			if cerr := y.Close(); err == nil {
-				err = cerr
-			}
-		}()
-	}
-	var m, h Seen
+	var m Seen
+	var h *Seen
 	var counter *Difference
 	for i := range actions {
 		a := &actions[i]
+		if answers != nil && i >= len(answers.Steps) {
+			return out, answers.Err
+		}
 		if a.step.Verb == VerbExpect || a.step.Verb == VerbResult {
-			out.Difference = expect(a, &m, &h, y != nil)
+			out.Difference = expect(a, &m, h)
 		} else if !a.none {
-			if m, err = x.Do(a); err != nil {
+			m.reset()
+			if err = x.Do(a, &m); err != nil {
 				return out, fmt.Errorf("%s: step %d: %s: model: %w", p.Name, i+1, a.step, err)
 			}
-			if y != nil {
-				if h, err = y.Do(a); err != nil {
-					return out, fmt.Errorf("%s: step %d: %s: kernel: %w", p.Name, i+1, a.step, err)
-				}
-				d := Compare(&m, &h)
+			if answers != nil {
+				h = &answers.Steps[i]
+				d := Compare(&m, h)
 				if d != nil && d.Counter {
 					// Others may have moved it: the pages go on being compared.
 					if counter == nil {
@@ -72,43 +124,54 @@ func Run(p *Program, model, host Starter, watch Watcher) (out Outcome, err error
 					d = nil
 				}
 				out.Difference = d
-				out.count(&m)
+				out.compared(&m)
 			}
+			out.saw(&m)
 			if watch != nil {
-				if y != nil {
-					watch(i, &m, &h)
-				} else {
-					watch(i, &m, nil)
-				}
+				watch(i, &m, h)
 			}
 		}
 		out.Steps++
 		if out.Difference != nil {
 			out.Difference.Step = i
-			return out, nil
+			break
 		}
 	}
-	out.Difference = counter
+	if out.Difference == nil {
+		out.Difference = counter
+	}
 	return out, nil
 }
 
-func (o *Outcome) count(s *Seen) {
+func (o *Outcome) compared(s *Seen) {
 	for i := range s.Procs {
 		o.Pages += len(s.Procs[i].Pages)
-		for _, p := range s.Procs[i].Pages {
-			o.Orders[p.Order]++
-		}
 	}
 	o.Counters += len(s.Counters)
-	o.Moved = s.Counters
+}
+
+// saw is what statistics are made of.
+func (o *Outcome) saw(s *Seen) {
+	for i := range s.Procs {
+		for k := range s.Procs[i].Pages {
+			o.Orders[s.Procs[i].Pages[k].Order]++
+		}
+	}
 	if o.Errnos == nil {
 		o.Errnos = map[mm.Errno]int{}
+		o.Moves, o.last = make([]int, len(s.Counters)), make([]int64, len(s.Counters))
 	}
+	for i, n := range s.Counters {
+		if n != o.last[i] {
+			o.Moves[i]++
+		}
+	}
+	copy(o.last, s.Counters)
 	o.Errnos[s.Errno]++
 }
 
-// expect holds a program's claim against the sides.
-func expect(a *action, m, h *Seen, both bool) *Difference {
+// expect holds a program's claim against the sides; h is nil where one runs.
+func expect(a *action, m, h *Seen) *Difference {
 	if a.step.Verb == VerbResult {
 		if m.Errno != a.step.Errno {
 			return &Difference{What: "result", Model: m.Errno.String(), Host: a.step.Errno.String() + " expected"}
@@ -116,7 +179,7 @@ func expect(a *action, m, h *Seen, both bool) *Difference {
 		return nil // the kernel's was held to the model's
 	}
 	for side, s := range []*Seen{m, h} {
-		if side == 1 && !both || a.proc >= len(s.Procs) {
+		if s == nil || a.proc >= len(s.Procs) {
 			continue
 		}
 		pages := s.Procs[a.proc].Pages

@@ -8,8 +8,9 @@ import (
 
 // Executor does a program's actions one by one and shows what it then has.
 type Executor interface {
-	// Do does one action that is not none.
-	Do(a *action) (Seen, error)
+	// Do does one action that is not none and shows what there is then in s,
+	// which is reset.
+	Do(a *action, s *Seen) error
 	// Close ends every process of the program.
 	Close() error
 }
@@ -21,6 +22,23 @@ type Seen struct {
 	Refused  uint64   // touches that were refused
 	Procs    []ProcSeen
 	Counters []int64 // by CounterNames, since the program began
+}
+
+// reset empties s and keeps its memory.
+func (s *Seen) reset() {
+	*s = Seen{Procs: s.Procs[:0], Counters: s.Counters[:0]}
+}
+
+// process adds an empty process to s.
+func (s *Seen) process() *ProcSeen {
+	if n := len(s.Procs); n < cap(s.Procs) {
+		s.Procs = s.Procs[:n+1]
+		p := &s.Procs[n]
+		p.VMAs, p.Pages = p.VMAs[:0], p.Pages[:0]
+		return p
+	}
+	s.Procs = append(s.Procs, ProcSeen{})
+	return &s.Procs[len(s.Procs)-1]
 }
 
 // ProcSeen is one process; an ended one is empty.

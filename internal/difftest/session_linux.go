@@ -4,21 +4,21 @@ package difftest
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/hugelab/hugelab/internal/kernel"
-	"github.com/hugelab/hugelab/mm"
 )
 
-// holdFor is how long the settings are held at a time, so that others come to
-// their turn; mismatches that are being shrunk may take shrinkFor more.
+// The settings are the whole machine's. They are held as long as nobody else
+// waits for them, but at most holdMost at a time; who waits gets them after
+// holdFor, or when a mismatch that is being shrunk is done.
 const (
-	holdFor   = 7 * time.Second
+	holdFor   = 8 * time.Second
+	holdMost  = 50 * time.Second
 	shrinkFor = 10 * time.Second
 	tries     = 5 // runs of a program before a difference is believed
 )
@@ -33,14 +33,15 @@ func Available() error {
 		return fmt.Errorf("difftest: the kernel side needs root: %w", err)
 	}
 	f.Close()
-	if err := unix.Access(thpDir+"/enabled", unix.W_OK); err != nil {
-		return fmt.Errorf("difftest: the kernel side needs to set huge pages: %s: %w", thpDir, err)
+	if err := kernel.CanChange(); err != nil {
+		return fmt.Errorf("difftest: the kernel side sets huge pages: %w", err)
 	}
 	return nil
 }
 
 // Check runs programs on the model and on the running kernel. It ends with the
-// first error, or when ctx does, which is none.
+// first error, or when ctx does, which is none. The program that calls it calls
+// kernel.Guardian first.
 func Check(ctx context.Context, o Options) (*Report, error) {
 	// Huge pages of its own would move the counters. The helper inherits this
 	// and switches them on for each program.
@@ -48,32 +49,43 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 		return nil, fmt.Errorf("difftest: switch huge pages off: %w", err)
 	}
 	s := &session{Options: o, ctx: ctx, begin: time.Now()}
-	s.rep = Report{Seed: o.Seed, Kernel: o.Kernel, Mismatches: []Mismatch{}}
-	s.rep.Stats.init()
-	for !s.done() {
-		if err := s.hold(); err != nil {
-			return &s.rep, err
-		}
-		time.Sleep(20 * time.Millisecond) // somebody else's turn
+	s.rep = newReport(&o)
+	var err error
+	if s.h, err = OpenHost(); err != nil {
+		return s.rep, err
 	}
-	s.rep.Seconds = time.Since(s.begin).Seconds()
-	return &s.rep, nil
+	defer s.h.Close()
+	j := startJudge(&s.Options)
+	defer j.stop()
+	s.judge = j
+	for err == nil && !s.done() {
+		if err = s.hold(); err == nil && !s.done() {
+			time.Sleep(20 * time.Millisecond) // somebody else's turn
+		}
+	}
+	s.rep.time(s.begin)
+	return s.rep, err
 }
 
 // session is a Check under way.
 type session struct {
 	Options
-	rep   Report
+	rep   *Report
 	ctx   context.Context
+	h     *Host
+	judge *judge
 	begin time.Time
 	next  int // program to run next
-	until time.Time
+
+	from   time.Time // when the settings were taken
+	looked time.Time // when it was looked whether others wait
+	wanted bool
 }
 
 // done says whether nothing is left to do.
 func (s *session) done() bool {
 	switch {
-	case s.ctx.Err() != nil, s.MaxMismatches > 0 && len(s.rep.Mismatches) >= s.MaxMismatches:
+	case s.ctx.Err() != nil, s.rep.enough(&s.Options):
 		return true
 	}
 	return s.Options.done(s.next, s.begin)
@@ -81,89 +93,131 @@ func (s *session) done() bool {
 
 // hold takes the settings for a while and runs programs.
 func (s *session) hold() error {
-	set, err := takeSettings(s.ctx)
+	set, err := kernel.Take(s.ctx, kernel.SessionOptions{
+		Command: "difftest", Note: s.note, Waiting: func(who string) { s.note("waiting for " + who) },
+	})
+	if held := (*kernel.HeldError)(nil); errors.As(err, &held) && s.ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	from := time.Now()
-	s.until = from.Add(holdFor)
-	for err == nil && !s.done() && time.Now().Before(s.until) {
+	s.from = time.Now()
+	for err == nil && !s.done() && !s.over(set) {
 		err = s.batch(set)
 	}
-	if rerr := set.release(); err == nil {
+	if rerr := set.Restore(); err == nil {
 		err = rerr
 	}
-	s.rep.Held += time.Since(from).Seconds()
+	s.rep.Held += time.Since(s.from).Seconds()
 	return err
 }
 
-// batch runs programs of one policy.
-func (s *session) batch(set *settings) error {
+func (s *session) note(text string) {
+	if s.Note != nil {
+		s.Note(text)
+	}
+}
+
+// over says whether the settings have been held long enough.
+func (s *session) over(set *kernel.Session) bool {
+	now := time.Now()
+	if now.Sub(s.looked) > time.Second {
+		s.looked, s.wanted = now, set.Wanted()
+	}
+	held := now.Sub(s.from)
+	return held > holdMost || held > holdFor && s.wanted
+}
+
+// batch runs programs of one policy. The kernel is asked about the next ones
+// while the model is held to the last ones' answers.
+func (s *session) batch(set *kernel.Session) error {
 	p := s.program(s.next)
-	policy, err := policyOf(p.Policy)
-	if err != nil {
-		return err
-	}
-	if err := set.apply(policy, s.Rules); err != nil {
-		return err
-	}
-	h, err := OpenHost()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	if err := h.settle(policy); err != nil {
-		return err
-	}
 	spec := p.Policy
-	for p.Policy == spec && time.Now().Before(s.until) {
-		if err := s.one(h, p); err != nil {
+	if err := s.h.setPolicy(set, spec, s.Rules); err != nil {
+		return err
+	}
+	for {
+		j, err := s.record(p)
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", p.Name, err, p)
+		}
+		s.judge.todo <- j
+		s.next++
+		if err := s.results(s.Show != nil); err != nil {
 			return err
 		}
-		s.next++
-		if s.done() {
+		if s.done() || s.over(set) {
+			break
+		}
+		if p = s.program(s.next); p.Policy != spec {
+			break
+		}
+	}
+	return s.results(true)
+}
+
+func (s *session) record(p *Program) (*job, error) {
+	j := s.judge.job(p)
+	var err error
+	j.answers, err = Record(p, func(p *Program) (Executor, error) { return s.h.Start(p) }, j.answers)
+	return j, err
+}
+
+// results deals with programs that are judged; with all it waits for those
+// that are not yet.
+func (s *session) results(all bool) error {
+	for s.judge.pending > 0 {
+		j := s.judge.next(all)
+		if j == nil {
 			return nil
 		}
-		p = s.program(s.next)
+		if err := s.one(j); err != nil {
+			return err
+		}
+		s.judge.free(j)
 	}
 	return nil
 }
 
-// run does a program on both sides.
-func (s *session) run(h *Host, p *Program) (Outcome, error) {
-	return s.watched(h, p, nil)
-}
-
-func (s *session) watched(h *Host, p *Program, watch Watcher) (Outcome, error) {
-	model := func(p *Program) (Executor, error) { return NewModel(p, s.Rules, s.Paranoid) }
-	return Run(p, model, func(*Program) (Executor, error) { return h.Start() }, watch)
-}
-
-// one runs a program until it agrees, or differs every time.
-func (s *session) one(h *Host, p *Program) error {
-	watch, err := s.watch(p)
-	if err != nil {
-		return err
+// one deals with a program that is judged: it is run until it agrees, or
+// differs every time.
+func (s *session) one(j *job) error {
+	p := j.p
+	if j.err != nil {
+		return fmt.Errorf("%s: %w\n%s", p.Name, j.err, p)
 	}
-	out, err := s.watched(h, p, watch)
-	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", p.Name, err, p)
+	s.rep.add(p, &j.out)
+	d := j.out.Difference
+	if d != nil {
+		first := d
+		if d = s.believed(j, d); d == nil {
+			s.rep.again(first)
+		}
 	}
-	s.rep.add(p, &out)
-	if out.Difference == nil {
-		return nil
+	if s.Save != nil {
+		if err := s.Save(p, j.answers); err != nil {
+			return err
+		}
 	}
-	d := s.believed(h, p, out.Difference)
+	if s.OnProgress != nil {
+		s.OnProgress(s.rep)
+	}
 	if d == nil {
-		s.rep.Rerun++
 		return nil
 	}
+	s.rep.mismatch(&s.Options, s.small(p, d))
+	return nil
+}
+
+// small shrinks a program that differs.
+func (s *session) small(p *Program, d *Difference) *Mismatch {
 	end := time.Now().Add(shrinkFor)
 	small, sd := Shrink(p, func(q *Program) *Difference {
 		if time.Now().After(end) {
 			return nil
 		}
-		got := s.believed(h, q, nil)
+		got := s.believed(&job{p: q}, nil)
 		if got == nil || got.What != d.What {
 			return nil
 		}
@@ -172,20 +226,20 @@ func (s *session) one(h *Host, p *Program) error {
 	if sd == nil {
 		small, sd = p, d
 	}
-	mis := Mismatch{From: p.Name, Program: small.String(), Difference: *sd}
-	s.rep.Mismatches = append(s.rep.Mismatches, mis)
-	if s.OnMismatch != nil {
-		s.OnMismatch(&mis)
-	}
-	return nil
+	return &Mismatch{From: p.Name, Program: small.String(), Difference: *sd}
 }
 
 // believed runs a program again: a difference counts when it is there every
 // time, and a counter's when it is the same every time. Others on the machine
-// move counters, and now and then pages.
-func (s *session) believed(h *Host, p *Program, d *Difference) *Difference {
+// move counters, and now and then pages. The answers kept are the last ones.
+func (s *session) believed(j *job, d *Difference) *Difference {
+	side := func(p *Program) (Executor, error) { return s.h.Start(p) }
 	for range tries {
-		out, err := s.run(h, p)
+		var err error
+		if j.answers, err = Record(j.p, side, j.answers); err != nil {
+			return nil
+		}
+		out, err := Judge(j.p, s.model, j.answers, nil)
 		got := out.Difference
 		switch {
 		case err != nil || got == nil:
@@ -199,42 +253,4 @@ func (s *session) believed(h *Host, p *Program, d *Difference) *Difference {
 		d = got
 	}
 	return d
-}
-
-// settle holds khugepaged still: it is given another process to look at, looks
-// at it, and sleeps for long.
-func (h *Host) settle(p mm.Policy) error {
-	if p.Effective(programSizes().PMD) == mm.Never {
-		return nil
-	}
-	before := fullScans()
-	decoy, _, err := h.puppets.first().fork()
-	if err != nil {
-		return err
-	}
-	for _, call := range [][]uint64{
-		{unix.SYS_PRCTL, unix.PR_SET_THP_DISABLE, 0, 0, 0, 0},
-		{unix.SYS_MMAP, uint64(arenaAt), uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE,
-			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED, ^uint64(0), 0},
-		{unix.SYS_MADVISE, uint64(arenaAt), uint64(pmdSize), unix.MADV_HUGEPAGE},
-	} {
-		if _, err := decoy.do(doSyscall, call...); err != nil {
-			return err
-		}
-	}
-	if _, err := decoy.do(doTouch, uint64(arenaAt), 1, pageSize, 1); err != nil {
-		return err
-	}
-	if err := writeSetting("khugepaged/scan_sleep_millisecs", stillSleep); err != nil {
-		return err
-	}
-	for end := time.Now().Add(300 * time.Millisecond); time.Now().Before(end) && fullScans() == before; {
-		time.Sleep(2 * time.Millisecond)
-	}
-	return nil
-}
-
-func fullScans() string {
-	b, _ := os.ReadFile(thpDir + "/khugepaged/full_scans")
-	return strings.TrimSpace(string(b))
 }

@@ -52,6 +52,25 @@ func parseWord[T ~uint8](names []string, text string) (T, error) {
 	return 0, fmt.Errorf("%s: want one of %s", text, strings.Join(names, ", "))
 }
 
+// lockAllNames are the flags of mlockall, from bit 0.
+var lockAllNames = [...]string{"current", "future", "onfault"}
+
+func lockAllBit(text string) (uint8, error) {
+	i, err := parseWord[uint8](lockAllNames[:], text)
+	return 1 << i, err
+}
+
+// parseBrk reads a length, or a change of it: 1m, +1m, -64k.
+func (s *Step) parseBrk(text string) (err error) {
+	if t, ok := strings.CutPrefix(text, "+"); ok {
+		s.Change, text = 1, t
+	} else if t, ok := strings.CutPrefix(text, "-"); ok {
+		s.Change, text = -1, t
+	}
+	s.Size, err = parseLen(text)
+	return err
+}
+
 var protNames = [...]string{"none", "r", "w", "rw"}
 
 func parseProt(text string) (mm.Access, error) {

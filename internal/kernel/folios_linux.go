@@ -1,11 +1,8 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"math/bits"
 	"os"
 	"strconv"
 	"unsafe"
@@ -16,26 +13,30 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-// Folios reads the folios behind the pages of many processes at one moment: it
-// reads page flags by the block and keeps them until Forget. It needs frame
-// numbers (CAP_SYS_ADMIN) and PAGEMAP_SCAN, and is not safe for concurrent use.
+// Folios reads the folios behind the pages of many processes at one moment. It
+// asks for the flags of those frames only that pages are in, by runs, and keeps
+// them until Forget. It needs frame numbers (CAP_SYS_ADMIN) and PAGEMAP_SCAN,
+// and is not safe for concurrent use.
 type Folios struct {
-	flags   *os.File
-	count   *os.File // how often frames are mapped; nil: this kernel does not tell
-	blocks  map[mm.PFN][]byte
-	counts  map[mm.PFN][]byte
-	spare   [][]byte
-	raw     []byte
-	regions []pageRegion
+	frames  frames
+	raw     []byte       // entries of the page map
+	regions []pageRegion // of one scan
+	found   []foundPage
 }
 
-// folioBlock is how many frames' flags are read at once: those of the largest
-// folio.
-const folioBlock = 512
+// foundPage is one entry of a page map, and what the scan said of it.
+type foundPage struct {
+	at                uint64
+	entry, categories uint64
+}
 
 const (
-	kpfBlockBytes = 8 * folioBlock
-	pageGuard     = 1 << 8 // PAGE_IS_GUARD
+	pageGuard = 1 << 8   // PAGE_IS_GUARD
+	rawBytes  = 64 << 10 // entries read at once
+
+	// scanGap is how many absent pages are read over rather than read around:
+	// a system call costs as much as so many entries.
+	scanGap = 64
 )
 
 // OpenFolios fails where frame numbers are hidden.
@@ -48,31 +49,20 @@ func OpenFolios() (*Folios, error) {
 		f.Close()
 		return nil, fmt.Errorf("page map: frame numbers are hidden: %w", os.ErrPermission)
 	}
-	r := &Folios{flags: f, blocks: map[mm.PFN][]byte{}, counts: map[mm.PFN][]byte{},
-		regions: make([]pageRegion, 4096)}
-	if r.count, err = os.Open("/proc/kpagecount"); err != nil {
-		r.count = nil
+	r := &Folios{regions: make([]pageRegion, 4096), raw: make([]byte, rawBytes)}
+	r.frames.flags = f
+	if r.frames.count, err = os.Open("/proc/kpagecount"); err != nil {
+		r.frames.count = nil
 	}
+	r.Forget()
 	return r, nil
 }
 
 // Close closes what it reads.
-func (r *Folios) Close() error {
-	if r.count != nil {
-		r.count.Close()
-	}
-	return r.flags.Close()
-}
+func (r *Folios) Close() error { return r.frames.close() }
 
 // Forget drops the page flags read so far: pages have moved since.
-func (r *Folios) Forget() {
-	for _, blocks := range []map[mm.PFN][]byte{r.blocks, r.counts} {
-		for pfn, b := range blocks {
-			r.spare = append(r.spare, b)
-			delete(blocks, pfn)
-		}
-	}
-}
+func (r *Folios) Forget() { r.frames.forget() }
 
 // FolioMap is one address space's page map.
 type FolioMap struct{ f *os.File }
@@ -92,6 +82,38 @@ func (p *FolioMap) Close() error { return p.f.Close() }
 // Each calls f for every page of [from, to) that is present or a guard marker,
 // in address order.
 func (r *Folios) Each(p *FolioMap, from, to mm.VA, f func(mm.VA, kstat.PageInfo)) error {
+	r.found = r.found[:0]
+	if err := r.scan(p, from, to); err != nil {
+		return err
+	}
+	for i := range r.found {
+		e := &r.found[i]
+		if e.entry&pmPresent != 0 {
+			r.frames.want(mm.PFN(e.entry&pmFrame), e.mapped())
+		}
+	}
+	if err := r.frames.load(); err != nil {
+		return err
+	}
+	for i := range r.found {
+		in, err := r.page(&r.found[i])
+		if err != nil {
+			return err
+		}
+		f(mm.VA(r.found[i].at), in)
+	}
+	return nil
+}
+
+// mapped says that how often the page is mapped must be asked. Where the entry
+// has the exclusive bit it is once; but that of a page that a PMD maps is of
+// another page. Linux: fs/proc/task_mmu.c:pagemap_pmd_range (v6.18).
+func (e *foundPage) mapped() bool {
+	return e.categories&pageHuge != 0 || e.entry&pmExclusive == 0
+}
+
+// scan finds the pages of a range.
+func (r *Folios) scan(p *FolioMap, from, to mm.VA) error {
 	a := scanArg{
 		size: uint64(unsafe.Sizeof(scanArg{})), start: uint64(from), end: uint64(to),
 		vec:    uint64(uintptr(unsafe.Pointer(&r.regions[0]))),
@@ -110,15 +132,20 @@ func (r *Folios) Each(p *FolioMap, from, to mm.VA, f func(mm.VA, kstat.PageInfo)
 		if errno != 0 {
 			return fmt.Errorf("page map: scan: %w", errno)
 		}
-		for _, reg := range r.regions[:n] {
-			// After 512 runs the kernel may tell the last one twice.
-			if reg.start = max(reg.start, done); reg.start >= reg.end {
-				continue
+		regions := r.regions[:n]
+		// After 512 runs the kernel may tell the last one twice.
+		for len(regions) > 0 {
+			if regions[0].start = max(regions[0].start, done); regions[0].start < regions[0].end {
+				break
 			}
-			done = reg.end
-			if err := r.run(p, reg, f); err != nil {
+			regions = regions[1:]
+		}
+		for len(regions) > 0 {
+			k := together(regions)
+			if err := r.read(p, regions[:k]); err != nil {
 				return err
 			}
+			done, regions = regions[k-1].end, regions[k:]
 		}
 		if a.walkEnd <= a.start {
 			break
@@ -128,98 +155,65 @@ func (r *Folios) Each(p *FolioMap, from, to mm.VA, f func(mm.VA, kstat.PageInfo)
 	return nil
 }
 
-// run reads the entries of one run of equal categories.
-func (r *Folios) run(p *FolioMap, reg pageRegion, f func(mm.VA, kstat.PageInfo)) error {
+// together is how many of the first runs are read by one call.
+func together(regions []pageRegion) int {
 	const page = 4096
-	if r.raw == nil {
-		r.raw = make([]byte, 64<<10)
+	k := 1
+	for k < len(regions) && regions[k].start-regions[k-1].end <= scanGap*page &&
+		regions[k].end-regions[0].start <= rawBytes/8*page {
+		k++
 	}
-	for at := reg.start; at < reg.end; {
-		want := min(len(r.raw), int((reg.end-at)/page)*8)
-		n, err := p.f.ReadAt(r.raw[:want], int64(at/page)*8)
-		if err != nil && !errors.Is(err, io.EOF) {
+	return k
+}
+
+// read reads the entries of neighbouring runs of equal categories.
+func (r *Folios) read(p *FolioMap, regions []pageRegion) error {
+	const page = 4096
+	for at, end := regions[0].start, regions[len(regions)-1].end; at < end; {
+		want := min(len(r.raw), int((end-at)/page)*8)
+		n, err := unix.Pread(int(p.f.Fd()), r.raw[:want], int64(at/page)*8)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("page map: %w", err)
 		}
 		if n < 8 {
 			return nil
 		}
 		for i := 0; i+8 <= n; i += 8 {
-			in, err := r.page(binary.NativeEndian.Uint64(r.raw[i:]), reg.categories)
-			if err != nil {
-				return err
+			for at >= regions[0].end {
+				regions = regions[1:]
 			}
-			f(mm.VA(at), in)
+			if at >= regions[0].start {
+				e := *(*uint64)(unsafe.Pointer(&r.raw[i]))
+				r.found = append(r.found, foundPage{at, e, regions[0].categories})
+			}
 			at += page
 		}
 	}
 	return nil
 }
 
-func (r *Folios) page(e, categories uint64) (kstat.PageInfo, error) {
+func (r *Folios) page(f *foundPage) (kstat.PageInfo, error) {
+	e := f.entry
 	in := kstat.PageInfo{
 		Present: e&pmPresent != 0, File: e&pmFile != 0, Exclusive: e&pmExclusive != 0,
 		Swapped: e&pmSwapped != 0 && e&pmGuard == 0, Guard: e&pmGuard != 0,
-		PMD: categories&pageHuge != 0, Zero: categories&pageZero != 0,
+		PMD: f.categories&pageHuge != 0, Zero: f.categories&pageZero != 0,
 	}
 	if !in.Present {
 		return in, nil
 	}
 	in.PFN = mm.PFN(e & pmFrame)
 	var err error
-	if in.Order, in.Index, err = r.folio(in.PFN); err != nil || r.count == nil {
+	if in.Order, in.Index, err = r.frames.folio(in.PFN); err != nil || r.frames.count == nil {
 		return in, err
 	}
-	// The exclusive bit of a page that a PMD maps is that of another page.
-	// Linux: fs/proc/task_mmu.c:pagemap_pmd_range (v6.18).
-	b, err := r.block(r.count, r.counts, in.PFN/folioBlock)
-	if err == nil {
-		in.Maps = uint32(binary.NativeEndian.Uint64(b[8*(in.PFN%folioBlock):]))
+	in.Maps = 1
+	if f.mapped() {
+		in.Maps = r.frames.maps(in.PFN)
 		in.Exclusive = in.Maps == 1
 	}
-	return in, err
-}
-
-// folio finds the folio that holds a frame. A folio lies in one block, because
-// it is aligned to its length.
-func (r *Folios) folio(at mm.PFN) (mm.Order, uint32, error) {
-	b, err := r.block(r.flags, r.blocks, at/folioBlock)
-	if err != nil {
-		return 0, 0, err
-	}
-	word := func(i int) uint64 { return binary.NativeEndian.Uint64(b[8*i:]) }
-	i := int(at % folioBlock)
-	if word(i)&(kpfTHP|kpfHuge) == 0 {
-		return 0, 0, nil
-	}
-	head := i
-	for head > 0 && word(head)&kpfTail != 0 {
-		head--
-	}
-	if word(head)&kpfHead == 0 {
-		return 0, 0, nil
-	}
-	end := head + 1
-	for end < folioBlock && word(end)&kpfTail != 0 {
-		end++
-	}
-	return mm.Order(bits.Len(uint(end-head)) - 1), uint32(i - head), nil
-}
-
-// block reads a block of a file that has one word a frame, and keeps it.
-func (r *Folios) block(f *os.File, blocks map[mm.PFN][]byte, n mm.PFN) ([]byte, error) {
-	if b, ok := blocks[n]; ok {
-		return b, nil
-	}
-	var b []byte
-	if k := len(r.spare); k > 0 {
-		b, r.spare = r.spare[k-1], r.spare[:k-1]
-	} else {
-		b = make([]byte, kpfBlockBytes)
-	}
-	clear(b)
-	if _, err := f.ReadAt(b, int64(n)*kpfBlockBytes); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("page flags: %w", err)
-	}
-	blocks[n] = b
-	return b, nil
+	return in, nil
 }

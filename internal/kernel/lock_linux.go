@@ -102,6 +102,23 @@ func (l *lockFile) say(who string) {
 	}
 }
 
+// wanted says whether somebody waits for the lock.
+func (l *lockFile) wanted() bool {
+	var st unix.Stat_t
+	if unix.Fstat(int(l.f.Fd()), &st) != nil {
+		return false
+	}
+	locks, _ := os.ReadFile("/proc/locks")
+	inode := ":" + strconv.FormatUint(st.Ino, 10)
+	for line := range strings.Lines(string(locks)) {
+		w := strings.Fields(line) // 1: -> FLOCK ADVISORY WRITE pid major:minor:inode 0 EOF
+		if len(w) >= 7 && w[1] == "->" && w[2] == "FLOCK" && strings.HasSuffix(w[6], inode) {
+			return true
+		}
+	}
+	return false
+}
+
 // release lets go, unless another process shares the lock.
 func (l *lockFile) release() { l.f.Close() }
 

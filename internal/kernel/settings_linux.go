@@ -140,6 +140,9 @@ func (s *Session) Now() (Values, error) { return ReadValues(s.o.root) }
 // Sizes are the huge-page sizes of this machine.
 func (s *Session) Sizes() mm.Sizes { return s.sizes }
 
+// Wanted says whether another program waits for the settings.
+func (s *Session) Wanted() bool { return s.lock != nil && s.lock.wanted() }
+
 // Apply sets a policy; what it does not hold stays. Either all of it is set, or
 // what was set is undone and the error says which file failed and why.
 func (s *Session) Apply(p mm.Policy) error { return s.ApplyHost(HostSettings{Policy: p}) }

@@ -1,12 +1,9 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
-	"io"
 
 	"github.com/hugelab/hugelab/mm"
-	"github.com/hugelab/hugelab/trace"
 )
 
 // Bases is where one exec'd address space begins, by area. 0 is not known:
@@ -33,43 +30,6 @@ func (b *Bases) note(a mm.Area, start, end mm.VA) {
 	case mm.AreaStack:
 		b.Stack = max(b.Stack, end)
 	}
-}
-
-// RecordedBases reads a recording and gives the bases of each exec in it, in
-// order.
-func RecordedBases(r *trace.Reader) ([]Bases, error) {
-	replay := trace.NewReplay(r)
-	var all []Bases
-	at := map[mm.Space]int{}
-	page := mm.Bytes(r.Header.PageSize)
-	ops := make([]mm.Op, 1024)
-	for {
-		n, err := replay.Next(ops)
-		for i := range ops[:n] {
-			op := &ops[i]
-			switch {
-			case op.Kind == mm.OpExec:
-				at[op.Space] = len(all)
-				all = append(all, Bases{})
-			case op.Kind == mm.OpMap && op.Flags&mm.MapAtExec != 0:
-				if k, ok := at[op.Space]; ok && op.Flags&mm.MapSpecial == 0 {
-					// A stack's region begins below what is mapped of it.
-					end := mm.VA(op.Arg) + mm.VA((mm.Bytes(op.N)-mm.Bytes(op.Page))*page)
-					all[k].note(mm.Area(op.Aux), mm.VA(op.Arg), end)
-					if a := mm.Area(op.Aux); all[k].Program == "" && (a == mm.AreaExe || a == mm.AreaFixed) {
-						all[k].Program = replay.RegionName(op.Region)
-					}
-				}
-			}
-		}
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // shifts says how far each area of each recorded exec lay from there in a run.

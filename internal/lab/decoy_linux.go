@@ -22,10 +22,13 @@ Linux: mm/khugepaged.c:khugepaged_wait_work, __khugepaged_enter (v6.18).
 const decoyName = "hugelab-decoy"
 
 // Decoy must be called first in main (and in TestMain): in the process that
-// holds khugepaged still it does not return.
+// holds khugepaged still, and in that of a warm pass, it does not return.
 func Decoy() {
-	if len(os.Args) == 1 && os.Args[0] == decoyName {
+	switch {
+	case len(os.Args) == 1 && os.Args[0] == decoyName:
 		os.Exit(beDecoy())
+	case len(os.Args) == 2 && os.Args[0] == warmName:
+		os.Exit(beWarm(os.Args[1]))
 	}
 }
 
@@ -77,7 +80,11 @@ func startDecoy() (*decoy, error) {
 	return d, nil
 }
 
+// stop lets khugepaged go; a nil decoy holds nothing.
 func (d *decoy) stop() {
+	if d == nil {
+		return
+	}
 	d.end.Close()
 	d.cmd.Wait()
 }

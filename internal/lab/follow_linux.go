@@ -17,19 +17,6 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-// Run is one run of the command.
-type Run struct {
-	Exit   int           // its exit code, 128+n by a signal
-	Faults uint64        // hardware page faults of the tree from its first exec on, as perf counts them
-	Real   time.Duration // from the first exec to the command's end
-	User   time.Duration // of the command and what it waited for
-	System time.Duration
-	Peak   mm.Bytes // anonymous memory at most, see PeakBy
-	Bound  mm.Bytes // what one process can have had at most: VmHWM less its file pages at the end
-	Execs  []Bases
-	Thread int // threads and processes that were made
-}
-
 // PeakBy says how Run.Peak is measured.
 const PeakBy = "RssAnon of all its processes every 2 ms and at their ends; a peak between two looks is missed"
 
@@ -56,9 +43,9 @@ const followOptions = unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEFORK | unix.P
 // recording.
 const stragglers = 200 * time.Millisecond
 
-// runOnce runs a command to its end. ctx ends it early: by SIGTERM, a second
-// later by SIGKILL.
-func runOnce(ctx context.Context, o kernel.StartOptions) (*Run, error) {
+// runOnce runs a command to its end, and counts its folios of these orders. ctx
+// ends it early: by SIGTERM, a second later by SIGKILL.
+func runOnce(ctx context.Context, o kernel.StartOptions, orders ...mm.Order) (*Run, error) {
 	type result struct {
 		run *Run
 		err error
@@ -69,14 +56,14 @@ func runOnce(ctx context.Context, o kernel.StartOptions) (*Run, error) {
 		// what is left.
 		runtime.LockOSThread()
 		f := &follower{tasks: map[int]bool{}}
-		err := f.follow(ctx, o)
+		err := f.follow(ctx, o, orders)
 		done <- result{&f.run, err}
 	}()
 	r := <-done
 	return r.run, r.err
 }
 
-func (f *follower) follow(ctx context.Context, o kernel.StartOptions) error {
+func (f *follower) follow(ctx context.Context, o kernel.StartOptions, orders []mm.Order) error {
 	p, err := kernel.Start(o)
 	if err != nil {
 		return err
@@ -88,6 +75,8 @@ func (f *follower) follow(ctx context.Context, o kernel.StartOptions) error {
 		defer unix.Close(counter)
 		err = ptrace(unix.PTRACE_SEIZE, f.root, followOptions)
 	}
+	folios, ferr := countFolios(f.root, orders)
+	defer folios.close()
 	if err != nil {
 		p.Signal(os.Kill)
 		p.Wait()
@@ -113,7 +102,10 @@ func (f *follower) follow(ctx context.Context, o kernel.StartOptions) error {
 		return fmt.Errorf("verify: read the fault counter: %w", errors.Join(err, unix.EIO))
 	}
 	f.run.Faults = nativeUint64(buf)
-	return nil
+	if f.run.OwnFolios = ferr == nil && len(orders) > 0; f.run.OwnFolios {
+		f.run.Folios, err = folios.read()
+	}
+	return err
 }
 
 // waitAll handles stops until the whole tree has ended.
@@ -205,6 +197,9 @@ func (f *follower) atExit(pid int) {
 	if err != nil || st["Tgid"] != strconv.Itoa(pid) || !f.first {
 		return
 	}
+	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	size, _ := st.Bytes("VmSize")
+	f.run.Ends = append(f.run.Ends, End{exe, size})
 	most, ok := st.Bytes("VmHWM")
 	rss, anon, err := rollup(pid)
 	if !ok || err != nil || rss < anon {

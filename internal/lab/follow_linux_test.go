@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -157,7 +158,8 @@ func TestVerifyReal(t *testing.T) {
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil }
 	v, err := Verify(context.Background(), Plan{
-		Command: command, Input: predict.Input{Open: open, Policies: rows}, Runs: 2, Seed: 1, Session: s})
+		Command: command, Input: predict.Input{Open: open, Policies: rows}, Runs: 2, Seed: 1, Session: s,
+		Peak: func(string) mm.Bytes { return 64 << 20 }})
 	if rerr := s.Restore(); rerr != nil {
 		t.Error(rerr)
 	}
@@ -172,8 +174,40 @@ func TestVerifyReal(t *testing.T) {
 		if len(c.Pairs) != 2 || abs(f.Error) > 0.02 {
 			t.Errorf("%s: %d runs, error %+.2f%%", c.Policy, len(c.Pairs), 100*f.Error)
 		}
+		for _, o := range v.SizesUsed(c) {
+			n := v.Folios(c, o)
+			t.Logf("%-6s folios of %s: %.0f, measured %.0f", c.Policy, v.Sizes.Name(o), n.Predicted, n.Measured)
+			if abs(n.Predicted-n.Measured) > max(20, 0.03*n.Measured) {
+				t.Errorf("%s: folios of %s: %.0f, measured %.0f", c.Policy, v.Sizes.Name(o), n.Predicted, n.Measured)
+			}
+		}
+		if c.Unlike != "" {
+			t.Errorf("%s: not the same work: %s", c.Policy, c.Unlike)
+		}
 	}
-	if len(v.Notes) > 0 {
-		t.Errorf("notes: %q", v.Notes)
+	for _, n := range v.Notes {
+		if !strings.Contains(n, "new to the machine") { // that is the host's affair
+			t.Errorf("note: %q", n)
+		}
+	}
+}
+
+// TestFlagValue: both ways in which kernels have described the flag.
+func TestFlagValue(t *testing.T) {
+	for _, c := range []struct {
+		format string
+		want   uint64
+	}{
+		{`{( unsigned long)(( gfp_t)((((1UL))) << (19))), "__GFP_NOMEMALLOC"}, {1, "x"}`, 1 << 19},
+		{`{(unsigned long)(1UL), "GFP_X"}, {(unsigned long)((( gfp_t)0x80000u)), "__GFP_NOMEMALLOC"}`, 0x80000},
+		{`{(unsigned long)((( gfp_t)0x80000u)), "__GFP_OTHER"}`, 0},
+		{`{(unsigned long)((( gfp_t)(1) << (what)), "__GFP_NOMEMALLOC"}`, 0},
+		{`{(1UL << (64)), "__GFP_NOMEMALLOC"}`, 0},
+		{`"__GFP_NOMEMALLOC"`, 0},
+	} {
+		got, err := flagValue(c.format, "__GFP_NOMEMALLOC")
+		if got != c.want || (err == nil) != (c.want != 0) {
+			t.Errorf("%s: %#x, %v, want %#x", c.format, got, err, c.want)
+		}
 	}
 }

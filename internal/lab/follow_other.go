@@ -10,20 +10,12 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-// Run is one run of the command.
-type Run struct {
-	Exit               int
-	Faults             uint64
-	Real, User, System time.Duration
-	Peak, Bound        mm.Bytes
-	Execs              []Bases
-	Thread             int
-}
-
 // PeakBy says how Run.Peak is measured.
 const PeakBy = "not at all"
 
-func runOnce(context.Context, kernel.StartOptions) (*Run, error) { return nil, kernel.CanChange() }
+func runOnce(context.Context, kernel.StartOptions, ...mm.Order) (*Run, error) {
+	return nil, kernel.CanChange()
+}
 
 type decoy struct{}
 
@@ -35,3 +27,7 @@ const quiet = 0 * time.Second
 func startDecoy() (*decoy, error) { return nil, kernel.CanChange() }
 
 func (*decoy) stop() {}
+
+var errLow = kernel.CanChange()
+
+func warm(context.Context, mm.Bytes) (time.Duration, error) { return 0, kernel.CanChange() }

@@ -1,35 +1,39 @@
 package lab
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hugelab/hugelab/internal/predict"
+	"github.com/hugelab/hugelab/mm"
 )
 
 // Value is one number of a cell, over its runs.
 type Value struct {
 	Predicted  float64 // mean, each at its run's own addresses
 	Measured   float64 // mean
+	Median     float64 // of the measured
 	Least      float64 // of the measured
 	Most       float64
 	Error      float64 // mean over runs of (predicted - measured) / measured
 	WorstError float64 // the same of the run where it is largest
 }
 
-// value pairs up what is predicted and measured.
-func (c *Cell) value(get func(p *Pair) (predicted, measured float64)) Value {
+// getter reads what is predicted and measured of a run.
+type getter func(p *Pair) (predicted, measured float64)
+
+// valueOf pairs up what is predicted and measured.
+func valueOf(pairs []Pair, get getter) Value {
 	var v Value
-	n := float64(len(c.Pairs))
-	for i := range c.Pairs {
-		p, m := get(&c.Pairs[i])
+	n := float64(len(pairs))
+	var all []float64
+	for i := range pairs {
+		p, m := get(&pairs[i])
+		all = append(all, m)
 		e := 0.0
 		if m != 0 {
 			e = (p - m) / m
 		}
-		if i == 0 || m < v.Least {
-			v.Least = m
-		}
-		v.Most = max(v.Most, m)
 		v.Predicted += p / n
 		v.Measured += m / n
 		v.Error += e / n
@@ -37,36 +41,141 @@ func (c *Cell) value(get func(p *Pair) (predicted, measured float64)) Value {
 			v.WorstError = e
 		}
 	}
+	if slices.Sort(all); len(all) > 0 {
+		v.Least, v.Most = all[0], all[len(all)-1]
+		v.Median = (all[(len(all)-1)/2] + all[len(all)/2]) / 2
+	}
 	return v
 }
 
 func abs(x float64) float64 { return max(x, -x) }
 
-// Faults are the page faults.
-func (c *Cell) Faults() Value {
-	return c.value(func(p *Pair) (float64, float64) {
-		return float64(p.Predicted.Faults), float64(p.Measured.Faults)
-	})
+func faults(p *Pair) (predicted, measured float64) {
+	return float64(p.Predicted.Faults), float64(p.Measured.Faults)
 }
+
+func peak(p *Pair) (predicted, measured float64) {
+	return float64(p.Predicted.PeakAnon), float64(p.Measured.Peak)
+}
+
+// seconds gets a time that is only measured.
+func seconds(get func(r *Run) time.Duration) getter {
+	return func(p *Pair) (float64, float64) {
+		s := get(&p.Measured).Seconds()
+		return s, s
+	}
+}
+
+// Faults are the page faults.
+func (c *Cell) Faults() Value { return valueOf(c.Pairs, faults) }
 
 // Peak is the anonymous memory at most, in bytes.
-func (c *Cell) Peak() Value {
-	return c.value(func(p *Pair) (float64, float64) {
-		return float64(p.Predicted.PeakAnon), float64(p.Measured.Peak)
-	})
+func (c *Cell) Peak() Value { return valueOf(c.Pairs, peak) }
+
+// Real and User are measured only, in seconds.
+func (c *Cell) Real() Value {
+	return valueOf(c.Pairs, seconds(func(r *Run) time.Duration { return r.Real }))
 }
 
-// Times are the mean real, user and system time, and the range of each.
-func (c *Cell) Times() (real, user, system Value) {
-	of := func(get func(r *Run) time.Duration) Value {
-		return c.value(func(p *Pair) (float64, float64) {
-			s := get(&p.Measured).Seconds()
-			return s, s
-		})
+// User is the time in the program itself.
+func (c *Cell) User() Value {
+	return valueOf(c.Pairs, seconds(func(r *Run) time.Duration { return r.User }))
+}
+
+// System is the time in the kernel, in seconds: predicted is what the recording
+// spent there, less the model's time for memory without huge pages, and the
+// model's time under this policy. Error is of the median.
+func (v *Verification) System(c *Cell) Value {
+	s := valueOf(c.Pairs, func(p *Pair) (float64, float64) {
+		return (v.Other + p.Predicted.Kernel).Seconds(), p.Measured.System.Seconds()
+	})
+	if s.Error = 0; s.Median > 0 {
+		s.Error = (s.Predicted - s.Median) / s.Median
 	}
-	return of(func(r *Run) time.Duration { return r.Real }),
-		of(func(r *Run) time.Duration { return r.User }),
-		of(func(r *Run) time.Duration { return r.System })
+	return s
+}
+
+// Folios are the large folios of one size that faults and collapses made.
+func (v *Verification) Folios(c *Cell, o mm.Order) Value {
+	return valueOf(c.Pairs, func(p *Pair) (float64, float64) { return v.folios(p, o) })
+}
+
+func (v *Verification) folios(p *Pair, o mm.Order) (predicted, measured float64) {
+	if p.Measured.OwnFolios {
+		return float64(p.Predicted.Folios[o]), float64(p.Measured.Folios[o])
+	}
+	n := p.Measured.Events.Folios[o]
+	if o == v.Sizes.PMD {
+		n += p.Measured.Events.Collapses
+	}
+	return float64(p.Predicted.Folios[o]), float64(n)
+}
+
+// OwnFolios says that all folios were counted for the command alone.
+func (v *Verification) OwnFolios() bool {
+	for i := range v.Cells {
+		for k := range v.Cells[i].Pairs {
+			if r := &v.Cells[i].Pairs[k].Measured; !r.OwnFolios && len(v.SizesUsed(&v.Cells[i])) > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// SizesUsed lists the sizes of which a cell has folios, predicted or measured.
+func (v *Verification) SizesUsed(c *Cell) []mm.Order {
+	var all []mm.Order
+	for _, o := range v.Sizes.Orders() {
+		for i := range c.Pairs {
+			// What the whole machine had under a policy without large folios is not the
+			// command's.
+			if p, m := v.folios(&c.Pairs[i], o); p+m > 0 && (c.Pairs[i].Measured.OwnFolios || p > 0) {
+				all = append(all, o)
+				break
+			}
+		}
+	}
+	return all
+}
+
+// SameAgain compares a cell's first runs with its second ones (A/A): how far the
+// means are apart, by the mean, and half the range of all, by the mean.
+type SameAgain struct{ Apart, Spread float64 }
+
+// AA is SameAgain of a number; get's first result is not used.
+func (c *Cell) AA(get getter) SameAgain {
+	a, b := valueOf(c.Pairs, get), valueOf(c.Again, get)
+	mean := (a.Measured + b.Measured) / 2
+	if mean == 0 {
+		return SameAgain{}
+	}
+	return SameAgain{(a.Measured - b.Measured) / mean,
+		(max(a.Most, b.Most) - min(a.Least, b.Least)) / 2 / mean}
+}
+
+// AAFaults, AAPeak and AASystem hold the runs of a policy against one another.
+func (c *Cell) AAFaults() SameAgain { return c.AA(faults) }
+
+// AAPeak is of the peak.
+func (c *Cell) AAPeak() SameAgain { return c.AA(peak) }
+
+// AASystem is of the time in the kernel.
+func (c *Cell) AASystem() SameAgain {
+	return c.AA(seconds(func(r *Run) time.Duration { return r.System }))
+}
+
+// ActiveFaults are the faults with khugepaged at work.
+func (c *Cell) ActiveFaults() Value { return valueOf(c.Active, faults) }
+
+// ActiveFolios are the huge pages of the PMD's size with khugepaged at work, of
+// which Collapses are its own.
+func (v *Verification) ActiveFolios(c *Cell) (folios, collapses Value) {
+	return valueOf(c.Active, func(p *Pair) (float64, float64) { return v.folios(p, v.Sizes.PMD) }),
+		valueOf(c.Active, func(p *Pair) (float64, float64) {
+			n := float64(p.Measured.Events.Collapses)
+			return n, n
+		})
 }
 
 // Row is the prediction over the runs' addresses.

@@ -1,33 +1,41 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"time"
 
 	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/internal/predict"
 	"github.com/hugelab/hugelab/mm"
-	"github.com/hugelab/hugelab/trace"
 )
 
 // Plan is what Verify is to do.
 type Plan struct {
-	Command  []string
-	Exit     int             // of the command when it was recorded
-	Input    predict.Input   // the recording, and the policies to run under
-	Runs     int             // of each policy
-	Seed     uint64          // of the order
-	Prepare  string          // a shell command before each run, "" for none
-	Stdin    string          // a file, "" for none
-	Output   *os.File        // the command's output; nil throws it away
-	Fixed    bool            // without address randomisation
-	Session  *kernel.Session // the right to change settings
+	Command []string
+	Input   predict.Input // the recording, and the policies to run under
+	Runs    int           // of each policy
+	Seed    uint64        // of the order
+	Prepare []string      // a command before each run, nil for none
+	Stdin   string        // a file, "" for none
+	Output  *os.File      // the command's output; nil throws it away
+	Fixed   bool          // without address randomisation
+	First   bool          // run the command once before, untimed: nothing has just read its files
+
+	// Peak says how much memory a run takes, for the warm pass before it; nil:
+	// no warm pass.
+	Peak func(policy string) mm.Bytes
+
+	Again      bool // every policy a second time, to compare with itself (A/A)
+	Khugepaged bool // and with khugepaged working as it is set
+
+	// Session is the right to change settings for the whole plan. With nil each
+	// round of runs asks Take for one, and others come to their turn between.
+	Session  *kernel.Session
+	Take     func(context.Context) (*kernel.Session, error)
 	Progress func(done, of int, policy string)
 }
 
@@ -35,6 +43,9 @@ type Plan struct {
 type Cell struct {
 	Policy string
 	Pairs  []Pair // one a run
+	Again  []Pair // the same once more, with Plan.Again
+	Active []Pair // with khugepaged at work, with Plan.Khugepaged
+	Unlike string // how its runs did other work than was recorded, "" where they did not
 }
 
 // Pair is one run, and its prediction at the run's own addresses.
@@ -46,9 +57,13 @@ type Pair struct {
 // Verification is what came of a plan.
 type Verification struct {
 	Cells       []Cell
+	Sizes       mm.Sizes
 	Runs        int // that were to be done of each policy
 	Fixed       bool
 	Interrupted bool
+	Other       time.Duration // of the command in the kernel, not for memory, as recorded
+	OtherKnown  bool
+	Warm        bool     // there was a warm pass before every run
 	Notes       []string // what the reader must know
 	NotRun      []string // policies that cannot be had, with the reason
 }
@@ -64,14 +79,6 @@ func (v *Verification) note(format string, args ...any) {
 	v.Notes = append(v.Notes, s)
 }
 
-// NotSameWork says that a run was not what was recorded, so that nothing can
-// be said of the model.
-type NotSameWork struct{ Why, Do string }
-
-func (e *NotSameWork) Error() string {
-	return "verify: the command did not do the same work as when it was recorded: " + e.Why + ": " + e.Do
-}
-
 // stillSleep is how long khugepaged is made to sleep.
 const stillSleep = mm.Nanos(24 * 3600 * 1e9)
 
@@ -81,164 +88,165 @@ func still(p mm.Policy) mm.Policy {
 	return p
 }
 
-// Verify runs the plan. With ctx done it gives what there is so far. The
-// caller ends the session.
+// verifier is a verification under way.
+type verifier struct {
+	Plan
+	v    *Verification
+	rec  *recorded
+	rows []predict.Named // one a cell
+	done int
+}
+
+// Verify runs the plan. With ctx done, or an error, it gives what there is so
+// far; it is nil where nothing began. The caller ends the session.
 func Verify(ctx context.Context, p Plan) (*Verification, error) {
-	v := &Verification{Runs: p.Runs, Fixed: p.Fixed}
-	recorded, page, err := p.bases()
+	rec, err := readRecorded(ctx, p.Input)
 	if err != nil {
 		return nil, err
 	}
-	if p.Exit != 0 {
-		v.note("the command ends with exit code %d, when recorded and in every run", p.Exit)
+	sizes, err := mm.SizesOf(rec.page)
+	if err != nil {
+		return nil, fmt.Errorf("verify: recording: %w", err)
 	}
-	var rows []predict.Named
-	for _, n := range p.Input.Policies {
-		switch {
-		case n.Hypothetical():
-			v.NotRun = append(v.NotRun, n.Name+": the program itself must advise its memory")
-		case len(n.Lacks) > 0:
-			v.NotRun = append(v.NotRun, n.Name+": "+n.Lacks[0])
-		default:
-			rows = append(rows, n)
-			v.Cells = append(v.Cells, Cell{Policy: n.Name})
-		}
+	w := &verifier{Plan: p, rec: rec, v: &Verification{
+		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Other: rec.other, OtherKnown: rec.known, Warm: p.Peak != nil}}
+	if rec.exit != 0 {
+		w.v.note("the command ends with exit code %d, when recorded and in every run", rec.exit)
 	}
-	if len(rows) == 0 {
+	w.choose()
+	if len(w.rows) == 0 {
 		return nil, errors.New("verify: no policy that this kernel can have")
 	}
-	d, err := p.quieten(rows)
-	if err != nil {
-		v.note("khugepaged was not held still: %v", err)
-	} else {
-		defer d.stop()
+	for round := 0; round < p.Runs && err == nil && ctx.Err() == nil; round++ {
+		err = w.round(ctx, round)
 	}
-	for i, k := range order(len(rows), p.Runs, p.Seed) {
-		if ctx.Err() != nil {
-			break
-		}
-		if p.Progress != nil {
-			p.Progress(i, len(rows)*p.Runs, rows[k].Name)
-		}
-		pair, err := p.one(ctx, v, &rows[k], recorded, page)
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
-			return v, err
-		}
-		v.Cells[k].Pairs = append(v.Cells[k].Pairs, *pair)
+	w.judge()
+	if w.v.Interrupted = ctx.Err() != nil; w.v.Interrupted {
+		err = nil
 	}
-	v.Interrupted = ctx.Err() != nil
-	return v, nil
+	return w.v, err
 }
 
-// order is the order of the runs: every policy once before any comes again, and
-// each such round in random order, so that what changes slowly on the machine
-// meets all alike.
-func order(policies, runs int, seed uint64) []int {
-	rnd := rand.New(rand.NewPCG(seed, 0))
-	var all []int
-	for range runs {
-		all = append(all, rnd.Perm(policies)...)
+// choose takes the policies that a setting can have.
+func (w *verifier) choose() {
+	for _, n := range w.Input.Policies {
+		switch {
+		case n.Hypothetical():
+			w.v.NotRun = append(w.v.NotRun, n.Name+": the program itself must advise its memory")
+		case len(n.Lacks) > 0:
+			w.v.NotRun = append(w.v.NotRun, n.Name+": "+n.Lacks[0])
+		default:
+			w.rows = append(w.rows, n)
+			w.v.Cells = append(w.v.Cells, Cell{Policy: n.Name})
+		}
+	}
+}
+
+// part says which of a cell's lists a run is for.
+type part uint8
+
+const (
+	first  part = iota // Pairs
+	again              // Again
+	active             // Active
+)
+
+// job is one run to do, and what came of it.
+type job struct {
+	row  int
+	part part
+	run  *Run
+}
+
+// order is the runs of one round in random order: every policy once before any
+// comes again, so that what changes slowly on the machine meets all alike.
+// Those with khugepaged at work come last.
+func (w *verifier) order(round int) []job {
+	rnd := rand.New(rand.NewPCG(w.Seed, uint64(round)))
+	parts := []part{first}
+	if w.Again {
+		parts = append(parts, again)
+	}
+	var all []job
+	for i := range w.rows {
+		for _, p := range parts {
+			all = append(all, job{row: i, part: p})
+		}
+	}
+	rnd.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	if w.Khugepaged {
+		for _, i := range rnd.Perm(len(w.rows)) {
+			all = append(all, job{row: i, part: active})
+		}
 	}
 	return all
 }
 
-// bases reads those of the recording.
-func (p *Plan) bases() ([]Bases, mm.Bytes, error) {
-	f, err := p.Input.Open()
-	if err != nil {
-		return nil, 0, err
+// round runs every policy once, and then predicts each run where it lay.
+func (w *verifier) round(ctx context.Context, round int) error {
+	jobs := w.order(round)
+	err := w.measureAll(ctx, round, jobs)
+	for i := range jobs {
+		j := &jobs[i]
+		if j.run == nil || ctx.Err() != nil {
+			break
+		}
+		if perr := w.keep(ctx, j); perr != nil {
+			return errors.Join(err, perr)
+		}
 	}
-	defer f.Close()
-	r, err := trace.NewReader(f)
-	if err != nil {
-		return nil, 0, err
+	return err
+}
+
+// measureAll does the runs of a round, as far as it comes.
+func (w *verifier) measureAll(ctx context.Context, round int, jobs []job) (err error) {
+	s := w.Session
+	if s == nil {
+		if s, err = w.Take(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Restore()) }()
 	}
-	b, err := RecordedBases(r)
-	return b, mm.Bytes(r.Header.PageSize), err
+	d, derr := w.quieten(s)
+	if derr != nil {
+		w.v.note("khugepaged was not held still: %v", derr)
+	}
+	defer func() { d.stop() }()
+	if w.First && round == 0 {
+		if _, err := w.run(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range jobs {
+		j := &jobs[i]
+		if j.part == active {
+			d.stop()
+			d = nil
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if w.Progress != nil {
+			w.Progress(w.done, len(jobs)*w.Runs, w.rows[j.row].Name)
+		}
+		run, err := w.measure(ctx, s, j)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		j.run = run
+		w.done++
+	}
+	return nil
 }
 
 // quieten registers the decoy with khugepaged, under settings that let it.
-func (p *Plan) quieten(rows []predict.Named) (*decoy, error) {
-	pol := still(rows[0].Policy)
-	s := p.Session.Sizes()
-	pol.Enabled, pol.Size[s.PMD] = mm.Madvise, mm.Inherit
-	if err := p.Session.Apply(pol); err != nil {
+func (w *verifier) quieten(s *kernel.Session) (*decoy, error) {
+	pol := still(w.rows[0].Policy)
+	pol.Enabled, pol.Size[s.Sizes().PMD] = mm.Madvise, mm.Inherit
+	if err := s.Apply(pol); err != nil {
 		return nil, err
 	}
 	d, err := startDecoy()
 	time.Sleep(quiet)
 	return d, err
-}
-
-// one does one run under one policy, and predicts it where it lay.
-func (p *Plan) one(ctx context.Context, v *Verification, row *predict.Named, recorded []Bases,
-	page mm.Bytes) (*Pair, error) {
-	if err := p.Session.Apply(still(row.Policy)); err != nil {
-		return nil, err
-	}
-	before, err := p.Session.Now()
-	if err != nil {
-		return nil, err
-	}
-	time.Sleep(quiet)
-	run, err := p.run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	after, err := p.Session.Now()
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range before.Changes(after) {
-		v.note("the command, or something beside it, changed settings while it ran: %s", c)
-	}
-	if run.Exit != p.Exit {
-		return nil, &NotSameWork{fmt.Sprintf("exit code %d under %s, %d when recorded", run.Exit, row.Name, p.Exit),
-			"--prepare COMMAND puts things back before each run, --input FILE gives it the same input"}
-	}
-	shift, err := shifts(recorded, run.Execs, page)
-	if err != nil {
-		return nil, &NotSameWork{err.Error(),
-			"a build finds its work done: --prepare 'make clean' undoes it; --input FILE gives the same input"}
-	}
-	in := p.Input
-	in.Policies = []predict.Named{{Name: row.Name, Policy: still(row.Policy)}}
-	in.Layouts, in.Shift = 1, func(_, n int) mm.Shift { return shift(n) }
-	got, err := predict.Run(ctx, in)
-	if err != nil {
-		return nil, err
-	}
-	return &Pair{got.Rows[0], *run}, nil
-}
-
-// run prepares and runs the command once.
-func (p *Plan) run(ctx context.Context) (*Run, error) {
-	if p.Prepare != "" {
-		var said bytes.Buffer
-		prep := exec.CommandContext(ctx, "sh", "-c", p.Prepare)
-		prep.Stdout, prep.Stderr = &said, &said
-		if err := prep.Run(); err != nil && ctx.Err() == nil {
-			return nil, fmt.Errorf("verify: --prepare: %w: %s", err, bytes.TrimSpace(said.Bytes()))
-		}
-	}
-	in, err := os.Open(orNull(p.Stdin))
-	if err != nil {
-		return nil, fmt.Errorf("verify: --input: %w", err)
-	}
-	defer in.Close()
-	return runOnce(ctx, kernel.StartOptions{
-		Command: p.Command, Stdin: in, Stdout: p.Output, Stderr: p.Output, FixedAddresses: p.Fixed})
-}
-
-func orNull(file string) string {
-	if file == "" {
-		return os.DevNull
-	}
-	return file
 }

@@ -49,22 +49,39 @@ func TestShifts(t *testing.T) {
 	}
 }
 
-// TestOrder: every policy once in each round, the same for the same seed.
+// TestOrder: every policy once in each round, the same for the same seed; twice
+// with Again, and with khugepaged at work at the end.
 func TestOrder(t *testing.T) {
-	all := order(4, 50, 7)
-	if !slices.Equal(all, order(4, 50, 7)) || slices.Equal(all, order(4, 50, 8)) {
-		t.Error("the order is not the seed's")
-	}
-	first := map[int]int{}
-	for i := 0; i < len(all); i += 4 {
-		first[all[i]]++
-		round := slices.Sorted(slices.Values(all[i : i+4]))
-		if !slices.Equal(round, []int{0, 1, 2, 3}) {
-			t.Errorf("round %d: %v", i/4, all[i:i+4])
+	w := verifier{Plan: Plan{Seed: 7}, rows: make([]predict.Named, 4)}
+	other := verifier{Plan: Plan{Seed: 8}, rows: w.rows}
+	first, differ := map[int]int{}, false
+	for round := range 50 {
+		jobs := w.order(round)
+		if !slices.Equal(jobs, w.order(round)) {
+			t.Fatal("the order is not the seed's")
+		}
+		differ = differ || !slices.Equal(jobs, other.order(round))
+		first[jobs[0].row]++
+		seen := map[int]bool{}
+		for _, j := range jobs {
+			seen[j.row] = true
+		}
+		if len(jobs) != 4 || len(seen) != 4 {
+			t.Errorf("round %d: %v", round, jobs)
 		}
 	}
-	if len(first) != 4 {
-		t.Errorf("some policy never comes first: %v", first)
+	if len(first) != 4 || !differ {
+		t.Errorf("some policy never comes first: %v; another seed's order is another: %v", first, differ)
+	}
+	w.Again, w.Khugepaged = true, true
+	jobs := w.order(0)
+	if len(jobs) != 12 {
+		t.Fatalf("%d runs, want 12", len(jobs))
+	}
+	for i, j := range jobs {
+		if (j.part == active) != (i >= 8) {
+			t.Errorf("run %d: part %d", i, j.part)
+		}
 	}
 }
 
@@ -76,18 +93,96 @@ func TestValue(t *testing.T) {
 	}
 	c := Cell{Pairs: []Pair{pair(110, 100, time.Second), pair(190, 200, 3*time.Second)}}
 	v := c.Faults()
-	want := Value{Predicted: 150, Measured: 150, Least: 100, Most: 200, Error: (0.1 - 0.05) / 2, WorstError: 0.1}
+	want := Value{Predicted: 150, Measured: 150, Median: 150, Least: 100, Most: 200, Error: (0.1 - 0.05) / 2, WorstError: 0.1}
 	if abs(v.Error-want.Error) > 1e-12 {
 		t.Errorf("error %v, want %v", v.Error, want.Error)
 	}
 	if v.Error = want.Error; v != want {
 		t.Errorf("%+v, want %+v", v, want)
 	}
-	if real, _, _ := c.Times(); real.Measured != 2 || real.Least != 1 || real.Most != 3 {
+	if real := c.Real(); real.Measured != 2 || real.Least != 1 || real.Most != 3 {
 		t.Errorf("real time %+v", real)
 	}
 	if row := c.Row(); row.Faults != 150 || row.Spread == nil || row.Spread.FaultsMax != 190 {
 		t.Errorf("row %+v", row)
+	}
+}
+
+// TestSystem: the error is of the median, and what the recording did in the
+// kernel beside memory is in the prediction.
+func TestSystem(t *testing.T) {
+	var c Cell
+	for _, s := range []time.Duration{2 * time.Second, 9 * time.Second, 4 * time.Second} {
+		c.Pairs = append(c.Pairs, Pair{predict.Row{Kernel: time.Second}, Run{System: s}})
+	}
+	v := Verification{Other: 2 * time.Second}
+	if s := v.System(&c); s.Predicted != 3 || s.Median != 4 || s.Error != -0.25 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestFolios: the command's own where they are known, else the machine's.
+func TestFolios(t *testing.T) {
+	s, _ := mm.SizesOf(4096)
+	v := Verification{Sizes: s}
+	var p Pair
+	p.Predicted.Folios[4], p.Measured.Events.Folios[4], p.Measured.Events.Folios[5] = 10, 12, 3
+	p.Measured.Events.Folios[9], p.Measured.Events.Collapses, p.Predicted.Folios[9] = 1, 2, 3
+	c := Cell{Pairs: []Pair{p}}
+	if got := v.SizesUsed(&c); !slices.Equal(got, []mm.Order{4, 9}) {
+		t.Errorf("sizes %v", got)
+	}
+	if f := v.Folios(&c, 9); f.Predicted != 3 || f.Measured != 3 {
+		t.Errorf("%+v", f)
+	}
+	c.Pairs[0].Measured.OwnFolios, c.Pairs[0].Measured.Folios[5] = true, 7
+	if f := v.Folios(&c, 5); f.Predicted != 0 || f.Measured != 7 {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestAA: two lots of the same.
+func TestAA(t *testing.T) {
+	runs := func(n ...uint64) (all []Pair) {
+		for _, n := range n {
+			all = append(all, Pair{Measured: Run{Faults: n}})
+		}
+		return all
+	}
+	c := Cell{Pairs: runs(98, 102), Again: runs(100, 100)}
+	if a := c.AAFaults(); a.Apart != 0 || abs(a.Spread-0.02) > 1e-12 {
+		t.Errorf("%+v", a)
+	}
+	c.Again = runs(200, 200)
+	if a := c.AAFaults(); abs(a.Apart+100./150) > 1e-12 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestUnlike: a clear difference is told, a small one is not.
+func TestUnlike(t *testing.T) {
+	end := func(name string, mib ...mm.Bytes) (all []End) {
+		for _, m := range mib {
+			all = append(all, End{name, m << 20})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		recorded, run []End
+		says          string
+	}{
+		{end("a", 100), end("a", 100), ""},
+		{end("a", 100), end("a", 150), ""}, // less than 64 MiB
+		{end("a", 1000), end("a", 1200), ""},
+		{end("a", 1000), end("a", 1300), "a had 1300 MiB mapped at its end, 1000 MiB when it was recorded"},
+		{end("a", 1, 1, 1, 1), end("a", 1, 1, 1), ""},
+		{end("a", 1, 1, 1, 1), end("a", 1), "1 processes of a ended, 4 when it was recorded"},
+		{slices.Concat(end("a", 1), end("b", 1, 1)), slices.Concat(end("a", 1), end("b", 1, 1, 1, 1)), "4 processes of b"},
+		{nil, end("a", 1000), ""},
+	} {
+		if got := unlike(c.recorded, c.run); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {
+			t.Errorf("%v against %v: %q, want %q", c.run, c.recorded, got, c.says)
+		}
 	}
 }
 

@@ -26,7 +26,14 @@ type Prediction struct {
 	Assumed   []string // the assumptions behind the numbers
 	Programs  []string // what programs like the recorded one read themselves
 	Best      *Recommendation
-	Mappings  []MappingUse // with ByMapping: one a mapping, the busiest first
+
+	// Rest is the recorded run's system time that was not for memory; see
+	// System. Without RestKnown it is not known, and RestUnknown says why.
+	Rest        time.Duration
+	RestKnown   bool
+	RestUnknown string
+
+	Mappings []MappingUse // with ByMapping: one a mapping, the busiest first
 
 	rules    mm.Rules // that Kernel names
 	runtimes Runtimes // that the recording shows
@@ -87,6 +94,11 @@ type Row struct {
 	// processor if there is one.
 	Kernel     time.Duration
 	Background time.Duration
+	// Elapsed is the processor time of the same work, a hypervisor's with it; 0
+	// when the profile has none. Backing is the part of Kernel and of Elapsed
+	// in which a hypervisor finds memory for fresh blocks.
+	Elapsed    time.Duration
+	Backing    time.Duration
 	WorstFault time.Duration // the costliest single fault
 
 	PeakAnon  mm.Bytes // memory held by anonymous folios, at most

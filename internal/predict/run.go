@@ -127,9 +127,16 @@ func (in *Input) pass(ctx context.Context, p *Prediction, layout int) (rows []Ro
 		}
 		f.tracks = append(f.tracks, &track{machine: m})
 	}
+	var never *track
+	if layout == 0 && in.Profile.Made != nil {
+		if never, err = f.neverTrack(in.Policies, cfg, p.Sizes); err != nil {
+			return nil, false, err
+		}
+	}
 	if err := f.run(ctx); err != nil {
 		return nil, false, fmt.Errorf("recording: %w", err)
 	}
+	f.tracks = f.tracks[:len(in.Policies)]
 	for i, t := range f.tracks {
 		rows = append(rows, t.row(&in.Policies[i], in.Profile, p.Sizes, in.Timeline))
 	}
@@ -140,6 +147,13 @@ func (in *Input) pass(ctx context.Context, p *Prediction, layout int) (rows []Ro
 		p.runtimes = runtimesOf(r.Header.Command, f.files.filesOf(replay.RegionName))
 		p.runtimes.NoAdvice = !f.files.huge && !r.Header.Attached
 		p.Notes = notesOf(r, replay)
+		var base time.Duration
+		if never != nil {
+			program, _ := never.machine.WorkDone()
+			base = time.Duration(in.Profile.PriceSum(program))
+		}
+		p.Rest, p.RestUnknown = restOf(r, p.Recording.Faults, in, base)
+		p.RestKnown = p.RestUnknown == ""
 		if in.ByMapping {
 			p.Mappings = mappingsOf(f.tracks, replay, p.Sizes)
 		}
@@ -211,6 +225,7 @@ func (t *track) row(n *Named, price *hw.Profile, s mm.Sizes, keep bool) Row {
 	r := Row{
 		Named: *n, Faults: u.Faults, SoftFaults: u.SoftFaults,
 		Kernel: time.Duration(price.PriceSum(program)), Background: time.Duration(price.PriceSum(background)),
+		Elapsed: time.Duration(price.ElapsedSum(program)), Backing: time.Duration(price.BackingSum(program)),
 		PeakAnon: bytesOf(u.AnonPeak, s), EndAnon: bytesOf(t.end.Anon, s),
 		Untouched: bytesOf(u.UntouchedAtPeak, s), Fallbacks: u.Fallbacks, OOM: u.OOM,
 	}
@@ -260,6 +275,8 @@ func (a *rowSum) add(r *Row) {
 	s.SoftFaults += r.SoftFaults
 	s.Kernel += r.Kernel
 	s.Background += r.Background
+	s.Elapsed += r.Elapsed
+	s.Backing += r.Backing
 	s.WorstFault = max(s.WorstFault, r.WorstFault)
 	s.PeakAnon += r.PeakAnon
 	s.EndAnon += r.EndAnon
@@ -303,6 +320,8 @@ func (a *rowSum) mean() Row {
 	r.SoftFaults = (r.SoftFaults + n/2) / n
 	r.Kernel /= time.Duration(n)
 	r.Background /= time.Duration(n)
+	r.Elapsed /= time.Duration(n)
+	r.Backing /= time.Duration(n)
 	r.PeakAnon /= mm.Bytes(n)
 	r.EndAnon /= mm.Bytes(n)
 	r.MeanAnon /= float64(n)

@@ -283,6 +283,7 @@ func predictFoot(d *doc, p *predict.Prediction) {
 	d.gap()
 	d.line(predict.NotPredicted)
 	d.line(fmt.Sprintf("kernel time by machine profile %s; memory: %s%s", p.Profile, p.Memory, limitText(p.Limit)))
+	predictTimes(d, p)
 	if p.Preset {
 		d.line("a preset is typical of machines of its kind; what a fault costs differs several-fold between " +
 			"machines, above all between virtual ones (hugelab calibrate measures it)")

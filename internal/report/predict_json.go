@@ -44,6 +44,9 @@ type PredictPolicyJSON struct {
 	Name           string            `json:"name" doc:"the policy's name or spec"`
 	Faults         uint64            `json:"faults" doc:"hardware page faults, as perf counts them"`
 	KernelSeconds  float64           `json:"kernel_seconds" doc:"the program's kernel work for its memory"`
+	SystemSeconds  float64           `json:"system_seconds,omitempty" doc:"all system time, for memory or not; absent: not known"`
+	ElapsedSeconds float64           `json:"elapsed_seconds,omitempty" doc:"processor time for memory, a hypervisor's too"`
+	BackingSeconds float64           `json:"backing_seconds,omitempty" doc:"of it, a hypervisor's search for memory"`
 	PeakAnonBytes  uint64            `json:"peak_anon_bytes" doc:"memory in anonymous folios, at most"`
 	EndAnonBytes   uint64            `json:"end_anon_bytes" doc:"the same before the last process left"`
 	MeanAnonBytes  float64           `json:"mean_anon_bytes" doc:"its mean over time"`
@@ -117,7 +120,7 @@ func predictJSON(p *predict.Prediction) *PredictJSON {
 		out.Recommended = PredictRecommendedJSON{b.Policy, b.Reason, list(b.Commands), b.Cost}
 	}
 	for i := range p.Rows {
-		out.Policies = append(out.Policies, policyJSON(&p.Rows[i], p.Sizes))
+		out.Policies = append(out.Policies, policyJSON(p, &p.Rows[i]))
 	}
 	for _, m := range p.Mappings {
 		for i, u := range m.By {
@@ -128,7 +131,8 @@ func predictJSON(p *predict.Prediction) *PredictJSON {
 	return out
 }
 
-func policyJSON(r *predict.Row, s mm.Sizes) PredictPolicyJSON {
+func policyJSON(p *predict.Prediction, r *predict.Row) PredictPolicyJSON {
+	s := p.Sizes
 	j := PredictPolicyJSON{
 		Name: r.Name, Faults: r.Faults, KernelSeconds: r.Kernel.Seconds(),
 		PeakAnonBytes: uint64(r.PeakAnon), EndAnonBytes: uint64(r.EndAnon), MeanAnonBytes: r.MeanAnon,
@@ -137,6 +141,10 @@ func policyJSON(r *predict.Row, s mm.Sizes) PredictPolicyJSON {
 		SoftFaults: r.SoftFaults, BackgroundSeconds: r.Background.Seconds(), CoverageBySize: map[string]float64{},
 		Killed: r.Killed(), KilledAtSeconds: r.KilledAt.Seconds(), Hypothetical: r.Hypothetical(), Lacks: r.Lacks,
 	}
+	if t, ok := p.System(r); ok {
+		j.SystemSeconds = t.Seconds()
+	}
+	j.ElapsedSeconds, j.BackingSeconds = r.Elapsed.Seconds(), r.Backing.Seconds()
 	for o, n := range r.Folios {
 		if n > 0 {
 			j.Folios[s.Name(mm.Order(o))] = n

@@ -18,7 +18,7 @@ func (s *state) vmstat() string {
 	}
 	line("nr_free_pages", uint64(s.memory.Free))
 	line("nr_free_pages_blocks", inBlocks)
-	gauges := []mm.Counter{mm.NrMlock, mm.NrAnonPages, mm.NrAnonTHPs, mm.NrPageTablePages}
+	gauges := []mm.Counter{mm.NrMlock, mm.NrAnonPages, mm.NrAnonTHPs, mm.NrPageTablePages, mm.NrHugetlb}
 	gauge := map[mm.Counter]bool{mm.PagesCollapsed: true, mm.FullScans: true}
 	for _, c := range gauges {
 		gauge[c] = true
@@ -44,6 +44,6 @@ func (s *state) meminfo() string {
 	line("AnonPages", c.Get(mm.NrAnonPages))
 	line("PageTables", c.Get(mm.NrPageTablePages))
 	line("AnonHugePages", c.Get(mm.NrAnonTHPs)*pmd)
-	line("Hugepagesize", pmd)
+	s.hugetlbInfo(&b)
 	return b.String()
 }

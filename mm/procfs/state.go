@@ -9,10 +9,11 @@ type state struct {
 	policy   mm.Policy
 	rules    mm.Rules
 	sizes    mm.Sizes
+	pools    []mm.PoolInfo
 }
 
 func stateOf(m *mm.Machine) *state {
-	return &state{m.Memory(), m.Counters, m.Policy(), m.Rules(), m.Sizes()}
+	return &state{m.Memory(), m.Counters, m.Policy(), m.Rules(), m.Sizes(), m.Pools()}
 }
 
 // kB is a number of base pages in kilobytes.

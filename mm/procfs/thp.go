@@ -103,6 +103,7 @@ func (s *state) files() map[string]func(*state) string {
 		thpDir + "khugepaged/pages_collapsed":     counter(mm.PagesCollapsed),
 		thpDir + "khugepaged/full_scans":          counter(mm.FullScans),
 	}
+	s.addPools(f)
 	for file := range s.settings() {
 		f[thpDir+file] = setting(file)
 	}

@@ -81,6 +81,9 @@ type zone struct {
 
 func (a *Allocator) blockOf(pfn uint32) *block { return &a.blocks[pfn>>a.maxOrder-a.blockBase] }
 
+// NodeOf is the node of the zone that holds pfn, a page that was allocated.
+func (a *Allocator) NodeOf(pfn uint64) int { return a.zones[a.blockOf(uint32(pfn)).zone].node }
+
 // typeOf is the type of the pageblock that holds pfn.
 func (a *Allocator) typeOf(pfn uint32) MigrateType {
 	return a.blockOf(pfn).mt[pfn>>a.pbOrder&a.pbMask]
