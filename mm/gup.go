@@ -35,7 +35,7 @@ func (m *Machine) GetPages(c *Current, s Space, a VA, how GUP, out []PFN) (int, 
 	}
 	n := 0
 	for n < len(out) {
-		leaf, ok := m.leafAt(sp, a, how&GUPWrite != 0)
+		l, ok := m.gupLeaf(sp, a, how&GUPWrite != 0)
 		if !ok {
 			v := sp.find(a)
 			if v == nil || v.start > a {
@@ -44,12 +44,12 @@ func (m *Machine) GetPages(c *Current, s Space, a VA, how GUP, out []PFN) (int, 
 			if err := m.populate(c, v, a, a+m.pageSize(), how&GUPWrite != 0); err != OK {
 				return m.gotPages(c, how, out[:n], err)
 			}
-			if leaf, ok = m.leafAt(sp, a, how&GUPWrite != 0); !ok {
+			if l, ok = m.gupLeaf(sp, a, how&GUPWrite != 0); !ok {
 				return m.gotPages(c, how, out[:n], EFAULT)
 			}
 		}
-		k := min(int(leaf.rest), len(out)-n)
-		m.grab(c, leaf, k, how, out[n:n+k])
+		k := min(int(l.rest), len(out)-n)
+		m.grab(c, l, k, how, out[n:n+k])
 		n += k
 		a += m.bytes(Pages(k))
 	}
@@ -63,9 +63,9 @@ type leaf struct {
 	huge bool  // the entry is a PMD's or a PUD's
 }
 
-// leafAt finds the entry that maps a; false where there is none, or where it
+// gupLeaf finds the entry that maps a; false where there is none, or where it
 // does not allow writing and that is wanted.
-func (m *Machine) leafAt(sp *space, a VA, write bool) (leaf, bool) {
+func (m *Machine) gupLeaf(sp *space, a VA, write bool) (leaf, bool) {
 	e, o, huge := uint64(0), Order(0), true
 	if pmd := m.pmdTable(sp, a); pmd != 0 {
 		e, o = m.pages.tables.at(pmd)[m.pmdIndex(a)], m.pmdOrder
@@ -212,7 +212,11 @@ func (m *Machine) folioEnd(p PFN) PFN {
 	for i := range m.huge.pools {
 		o := m.huge.pools[i].order
 		head := p &^ (PFN(o.Pages()) - 1)
-		if fr := m.pages.frame(head); fr.flags == frameHugetlb && Order(fr.order) == o {
+		s := m.pages.slab(head)
+		if s == nil {
+			continue
+		}
+		if fr := &s[head&slabMask]; fr.flags == frameHugetlb && Order(fr.order) == o {
 			return head + PFN(o.Pages())
 		}
 	}

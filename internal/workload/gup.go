@@ -88,7 +88,7 @@ func (g *GUP) prepare() (*mm.Machine, mm.Space, mm.VA, error) {
 	}
 	ops := []mm.Op{{Kind: mm.OpExec, Space: 1}, op}
 	for i, step := mm.Bytes(0), g.Page; i < g.Size; i += step {
-		ops = append(ops, mm.Op{Kind: mm.OpTouch, Space: 1, Region: 1, Page: uint64(i / 4096), N: 1, Access: mm.Write | mm.User})
+		ops = append(ops, mm.Op{Kind: mm.OpTouch, Space: 1, Region: 1, Page: uint64(i / 4096), N: 1, Access: mm.Write})
 	}
 	out := make([]mm.Result, len(ops))
 	if _, err := m.Exec(ops, out); err != nil {
