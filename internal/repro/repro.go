@@ -73,5 +73,7 @@ func (v Values) Get(name string) (float64, bool) {
 func Results() []Result {
 	return []Result{
 		thpMigration(),
+		hvo(),
+		gup1G(),
 	}
 }

@@ -126,8 +126,11 @@ type gupPricer struct {
 	split              func(offset uint64) hw.PageSize
 }
 
+// gupSample: one in 2^gupSample lines is simulated, and stands for all of them.
+const gupSample = 3
+
 func newGUPPricer(mach *hw.Machine, m *mm.Machine) (*gupPricer, error) {
-	h, err := hw.NewHierarchy(mach, 0)
+	h, err := hw.NewHierarchy(mach, gupSample)
 	if err != nil {
 		return nil, err
 	}
@@ -146,6 +149,9 @@ func newGUPPricer(mach *hw.Machine, m *mm.Machine) (*gupPricer, error) {
 	p.miss[hw.InL2] = mach.Get("l2.latency") / mach.Get("cpu.fill_buffers")
 	p.miss[hw.InLLC] = mach.Get("llc.latency") / queue
 	p.miss[hw.InMemory] = mach.Get("memory.latency") / queue
+	for i := range p.miss {
+		p.miss[i] *= 1 << gupSample
+	}
 	p.array = 1 << 46 // apart from all frames
 	return p, nil
 }
@@ -153,7 +159,9 @@ func newGUPPricer(mach *hw.Machine, m *mm.Machine) (*gupPricer, error) {
 // line is one access to memory.
 func (p *gupPricer) line(physical uint64, how hw.Access) hw.Level {
 	f := p.caches.Access(0, physical>>p.lineBits, how)
-	p.waits += p.miss[f.Level]
+	if f.Level != hw.Skipped {
+		p.waits += p.miss[f.Level]
+	}
 	return f.Level
 }
 
@@ -200,17 +208,28 @@ func (p *gupPricer) entries(from uint64, n uint32, how hw.Access) {
 
 // structs looks at the struct pages of a step's frames.
 func (p *gupPricer) structs(s *mm.Step, l *GUPLines) {
-	for i := range uint64(s.N) {
-		offset, physical, size := p.m.StructPage(s.PFN + mm.PFN(i))
+	const perPage = 4096 / structPage
+	for at, end := s.PFN, s.PFN+mm.PFN(s.N); at < end; {
+		offset, physical, size := p.m.StructPage(at)
 		ps := hw.PageBase
 		if size > 4096 {
 			ps = hw.Page2M
 		}
-		if where, ns := p.tlb.Access(offset, ps); where == hw.Walked {
-			p.waits += ns / p.walkers
-			l.Walks++
+		// The struct pages of one page of the vmemmap lie side by side.
+		n := min(end, at&^(perPage-1)+perPage) - at
+		for i := range uint64(n) {
+			if where, ns := p.tlb.Access(offset+i*structPage, ps); where == hw.Walked {
+				p.waits += ns / p.walkers
+				l.Walks++
+			}
+			if at := p.line(physical+i*structPage, hw.AccessRead); at != hw.Skipped {
+				l.Level[at] += 1 << gupSample
+			}
 		}
-		l.Level[p.line(physical, hw.AccessRead)]++
-		l.Looked++
+		l.Looked += uint64(n)
+		at += n
 	}
 }
+
+// structPage is the length of a struct page.
+const structPage = 64
