@@ -41,7 +41,7 @@ func (m *Machine) opLock(c *Current, sp *space, op *Op, from VA) Errno {
 	if at < to {
 		return ENOMEM
 	}
-	if lock == vmLocked {
+	if op.Kind == OpLock { // what is locked on fault populates nothing; hugetlb memory never is
 		return m.populateLocked(c, sp, from, to)
 	}
 	return OK
@@ -107,7 +107,7 @@ func (m *Machine) opLockAll(c *Current, sp *space, op *Op) Errno {
 		}
 		n = t.place.Next()
 	}
-	if how&mclCurrent != 0 && how&mclOnFault == 0 {
+	if how&mclCurrent != 0 {
 		m.populateAll(c, sp, 0, sp.limitOf())
 	}
 	return OK
