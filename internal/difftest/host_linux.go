@@ -100,7 +100,9 @@ func (h *Host) Start(p *Program) (*hostRun, error) {
 			return nil, err
 		}
 	}
-	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
+	r := &hostRun{
+		h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n),
+	}
 	if err := r.bystanders(p); err != nil {
 		return nil, err
 	}
