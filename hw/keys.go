@@ -82,6 +82,8 @@ var Keys = append([]Key{
 
 	{"copy.rate", "GB/s", "one core copying memory that no cache has, bytes copied", 4},
 	{"clear.rate", "GB/s", "one core clearing memory that no cache has", 8},
+	{"kernel.cold", "", "lines that a fault of a program at work finds only in the second-level cache", 120},
+	{"syscall", "ns", "a system call of a compile that is none of memory's, on average", 600},
 	{"migrate.scale", "", "the kernel's work of moving a page, beside the copy, by what the preset has", 1},
 	{"clear.reads", "", "1: clearing reads a missing line first, as plain stores do; 0: it claims the line", 0},
 }, workKeys()...)
