@@ -24,7 +24,6 @@ var Keys = append([]Key{
 	{"cpu.width", "", "instructions a core finishes in a cycle at best", 4},
 	{"cpu.fill_buffers", "", "missing lines that a core's loads and stores keep in flight", 10},
 	{"cpu.queue", "", "missing lines that a core keeps in flight, prefetched ones among them", 16},
-	{"cpu.stores", "", "stores that wait in a core's store buffer", 42},
 	{"virtual", "", "1 under a hypervisor, else 0", 0},
 	{"processes", "", "processes of a workload; 0: as the workload has it", 0},
 
