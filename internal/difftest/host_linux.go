@@ -3,6 +3,7 @@
 package difftest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -92,10 +93,14 @@ func (h *Host) Start(p *Program) (*hostRun, error) {
 		}
 	}
 	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
-	if err := r.bystanders(p); err != nil {
-		return nil, err
+	err := r.bystanders(p)
+	if err == nil {
+		err = r.begin()
 	}
-	return r, r.begin()
+	if err != nil && r.pool {
+		err = errors.Join(err, endPool())
+	}
+	return r, err
 }
 
 // begin forks the program's first process.
