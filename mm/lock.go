@@ -68,7 +68,12 @@ func (m *Machine) lockVMA(c *Current, v *vma, start, end VA, lock vmFlags) (*vma
 	if flags == v.flags || v.flags&(vmSpecials|vmDroppable) != 0 {
 		return v, OK
 	}
-	return m.modify(c, v, start, end, flags, v.node)
+	was := v.flags
+	t, e := m.modify(c, v, start, end, flags, v.node)
+	if e == OK && (was^flags)&vmLocked != 0 {
+		m.lockPages(t, start, end)
+	}
+	return t, e
 }
 
 // opLockAll does mlockall, and munlockall with Arg 0.

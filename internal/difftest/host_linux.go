@@ -23,10 +23,13 @@ type Host struct {
 	smaps   vmaReader
 	drop    *os.File // vm/drop_caches
 	decoy   *puppet  // what khugepaged looks at, nil: nothing
+	alone   *alone   // keeps others from running, nil: this machine cannot
+
+	aloneErr error // why not
 }
 
 // OpenHost starts the helper that programs' processes are forked from. It
-// needs root.
+// needs root. The host belongs to the thread that calls.
 func OpenHost() (*Host, error) {
 	h := &Host{}
 	var err error
@@ -45,6 +48,7 @@ func OpenHost() (*Host, error) {
 		h.Close()
 		return nil, err
 	}
+	h.alone, h.aloneErr = h.newAlone()
 	return h, nil
 }
 
@@ -52,6 +56,9 @@ func OpenHost() (*Host, error) {
 func (h *Host) Close() {
 	if h.puppets != nil {
 		h.puppets.close()
+	}
+	if h.alone != nil {
+		h.alone.close()
 	}
 	if h.counts != nil {
 		h.counts.close()
@@ -66,6 +73,7 @@ func (h *Host) Close() {
 type hostRun struct {
 	h     *Host
 	procs []*hostProc // nil: ended
+	alone *alone      // nil: others run beside its steps
 
 	// Counters are of the whole machine: they are read right before and right
 	// after each step, and what moves them between steps is somebody else.
@@ -84,7 +92,8 @@ type hostProc struct {
 	smaps *os.File
 }
 
-// Start forks a fresh process for a program.
+// Start forks a fresh process for a program. Nobody else runs while it does a
+// step, where that is possible.
 func (h *Host) Start(p *Program) (*hostRun, error) {
 	n := len(CounterNames())
 	if p.usesPool() {
@@ -92,8 +101,13 @@ func (h *Host) Start(p *Program) (*hostRun, error) {
 			return nil, err
 		}
 	}
-	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
+	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n),
+		moved: make([]int64, n)}
 	err := r.bystanders(p)
+	if err == nil && p.has(VerbDropCaches) {
+		// Huge pages of others that wait to be split go now, not in a step.
+		_, err = h.drop.Write([]byte("2"))
+	}
 	if err == nil {
 		err = r.begin()
 	}
@@ -113,7 +127,14 @@ func (r *hostRun) begin() error {
 	if err := r.add(p); err != nil {
 		return err
 	}
-	if err := r.lay(p); err != nil {
+	err = r.lay(p)
+	if err == nil && h.alone != nil {
+		r.alone = h.alone
+		if err = setFIFO(p.pid, true); err == nil {
+			err = r.alone.pin()
+		}
+	}
+	if err != nil {
 		r.Close()
 		return err
 	}
@@ -165,6 +186,9 @@ func (p *hostProc) close() {
 // Close implements Executor.
 func (r *hostRun) Close() error {
 	var first error
+	if r.alone != nil {
+		first = r.alone.unpin()
+	}
 	for i, p := range r.procs {
 		if p == nil {
 			continue
@@ -185,13 +209,7 @@ func (r *hostRun) Close() error {
 
 // Do implements Executor.
 func (r *hostRun) Do(a *action, s *Seen) (err error) {
-	if err := r.h.counts.read(r.before); err != nil {
-		return err
-	}
-	if err := r.act(a, s); err != nil {
-		return err
-	}
-	if err := r.h.counts.read(r.after); err != nil {
+	if err := r.counted(a, s); err != nil {
 		return err
 	}
 	for i := range r.moved {
@@ -207,6 +225,32 @@ func (r *hostRun) Do(a *action, s *Seen) (err error) {
 		}
 	}
 	return r.look(s)
+}
+
+// counted does an action between two readings of the counters.
+func (r *hostRun) counted(a *action, s *Seen) (err error) {
+	// khugepaged is one of the others.
+	if r.alone != nil && a.step.Verb != VerbKhugepaged {
+		rounds := uint64(longHold)
+		if a.step.Advice == mm.AdviseCollapse || a.drop {
+			rounds = shortHold
+		}
+		if err := r.alone.begin(rounds); err != nil {
+			return err
+		}
+		defer func() {
+			if eerr := r.alone.end(); err == nil {
+				err = eerr
+			}
+		}()
+	}
+	if err := r.h.counts.read(r.before); err != nil {
+		return err
+	}
+	if err := r.act(a, s); err != nil {
+		return err
+	}
+	return r.h.counts.read(r.after)
 }
 
 // act does an action.

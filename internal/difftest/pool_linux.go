@@ -112,7 +112,7 @@ func awaitPool(want PoolSeen) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("pool: 2 MB hugetlb pages: %s, where a program wants %s: somebody else has some", is, want)
+			return fmt.Errorf("pool: 2 MB hugetlb pages: %s, a program wants %s: somebody else has some", is, want)
 		}
 	}
 }

@@ -81,6 +81,8 @@ each:
 	JEQ  poke
 	CMPQ AX, $4
 	JEQ  thread
+	CMPQ AX, $5
+	JEQ  spin
 
 	MOVQ 8(R12), AX // any system call
 	MOVQ 16(R12), DI
@@ -162,6 +164,21 @@ poke:
 	MOVQ AX, 0(R8)
 	XORL AX, AX
 	JMP  done
+
+	// Spin: address of two words, most rounds. It sets the second word and goes
+	// on until the first is not zero.
+spin:
+	MOVQ 8(R12), R8
+	MOVQ 16(R12), R9
+	MOVL $1, 4(R8)
+spinOne:
+	CMPQ R9, $0
+	JEQ  touched
+	CMPL 0(R8), $0
+	JNE  touched
+	PAUSE
+	DECQ R9
+	JMP  spinOne
 
 quit:
 	MOVL $231, AX // exit_group

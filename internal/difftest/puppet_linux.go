@@ -29,16 +29,17 @@ const (
 	puppetPokes   = puppetAreaAt + 1024 // room for arguments in memory
 )
 
-// maxPuppets is how many processes a program may have at one time.
-const maxPuppets = maxProcs + 1
+// maxPuppets is how many threads there may be beside the first process: two in
+// each of a program's and of the decoy, and one for each CPU that is to be held.
+func maxPuppets() int { return 2*(maxProcs+1) + min(runtime.NumCPU()-1, mostHeld) }
 
 // puppets are one first process, which only forks, and the sockets of those
 // that it and they fork. The first keeps huge pages off for itself.
 type puppets struct {
 	cmd  *exec.Cmd
 	file *os.File
-	ours [2*maxPuppets + 1]int // our ends, one for a thread; 0 is the first process's
-	free []int                 // sockets that no process uses
+	ours []int // our ends; 0 is the first process's
+	free []int // sockets that no process uses
 }
 
 // puppet is one process.
@@ -84,6 +85,7 @@ const (
 	doFork
 	doPoke
 	doThread
+	doSpin
 )
 
 // puppetELF builds the program: one segment of code, one of zeroes.
@@ -141,12 +143,12 @@ func (s *puppets) start() error {
 	s.cmd = exec.Command(path)
 	s.cmd.Args, s.cmd.Env = []string{"hugelab-difftest"}, []string{}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	for i := range s.ours {
+	for i := range maxPuppets() + 1 {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
-		s.ours[i] = pair[0]
+		s.ours = append(s.ours, pair[0])
 		theirs := os.NewFile(uintptr(pair[1]), "helper's socket")
 		defer theirs.Close()
 		s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, theirs)
@@ -216,9 +218,7 @@ func (s *puppets) first() *puppet { return &puppet{set: s, pid: s.cmd.Process.Pi
 // close ends all processes: each ends when its socket does.
 func (s *puppets) close() {
 	for _, fd := range s.ours {
-		if fd != 0 {
-			unix.Close(fd)
-		}
+		unix.Close(fd)
 	}
 	if s.cmd != nil && s.cmd.Process != nil {
 		s.cmd.Process.Kill()
@@ -312,7 +312,7 @@ func (p *puppet) receive() (r reply, err error) {
 func (p *puppet) fork() (*puppet, reply, error) {
 	s := p.set
 	if len(s.free) == 0 {
-		return nil, reply{}, fmt.Errorf("more than %d processes", maxPuppets)
+		return nil, reply{}, fmt.Errorf("more than %d processes", maxPuppets())
 	}
 	c := &puppet{set: s, socket: s.free[len(s.free)-1], pidfd: -1}
 	r, err := p.do(doFork, uint64(3+c.socket))
