@@ -69,8 +69,9 @@ var hugeSteps = []struct {
 	{14, func(g *generator) {
 		g.add(Step{Verb: VerbAdvise, Area: g.hugeArea(), Advice: pick(g.x, mm.AdviseDontNeed, mm.AdviseDontNeed,
 			mm.AdviseDontNeed, mm.AdviseDontNeedLocked, mm.AdvisePopulateRead, mm.AdvisePopulateWrite,
-			mm.AdviseDontFork, mm.AdviseDoFork, mm.AdviseFree, mm.AdviseCollapse, mm.AdviseHugePage, mm.AdviseNoHugePage, mm.AdviseCold,
-			mm.AdviseGuardInstall, mm.AdviseWipeOnFork, mm.AdviseDontDump, mm.AdviseDoDump)})
+			mm.AdviseDontFork, mm.AdviseDoFork, mm.AdviseFree, mm.AdviseCollapse, mm.AdviseHugePage,
+			mm.AdviseNoHugePage, mm.AdviseCold, mm.AdviseGuardInstall, mm.AdviseWipeOnFork, mm.AdviseDontDump,
+			mm.AdviseDoDump)})
 	}},
 	{7, func(g *generator) { g.add(Step{Verb: VerbUnmap, Area: g.hugeArea()}) }},
 	{6, func(g *generator) {
