@@ -13,4 +13,4 @@ if [ "${1:-}" != --model ] && [ "$(id -u)" = 0 ]; then
     "$dir/hugelab" difftest --programs 500 --seed 1 --answers "$dir/kernel.answers"
     answers=-answers=$dir/kernel.answers
 fi
-go test ./internal/difftest -count=1 -timeout 60m -run 'TestMutations$' -args -mutations $answers
+go test ./internal/difftest -count=1 -v -timeout 60m -run 'TestMutations$' -args -mutations . $answers

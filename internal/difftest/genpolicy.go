@@ -40,14 +40,24 @@ func GeneratePolicy(seed uint64, quiet bool) string {
 		}
 	}
 	some(3, "use_zero_page=0")
-	some(4, "shrink_underused=0")
+	shrink := x.IntN(4) == 0 // which shows where a huge page can be underused
+	if shrink {
+		w = append(w, "shrink_underused=0")
+	}
 	some(3, "defrag="+pick(x, "always", "defer", "defer+madvise", "never"))
 	some(4, "khugepaged_defrag=0")
-	some(2, fmt.Sprintf("max_ptes_none=%d", pick(x, x.IntN(512), 0, 64, 510, 400)))
+	some(2-b2i(shrink), fmt.Sprintf("max_ptes_none=%d", pick(x, x.IntN(512), 0, 64, 510, 400)))
 	some(3, fmt.Sprintf("max_ptes_shared=%d", pick(x, x.IntN(512), 0, 1, 16, 511)))
 	some(4, fmt.Sprintf("max_ptes_swap=%d", pick(x, x.IntN(512), 0, 511)))
 	some(4, poolPolicy(x.IntN(hugePool), max(0, x.IntN(8)-4)))
 	return strings.Join(w, " ")
+}
+
+func b2i(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func pick[T any](x *rand.Rand, from ...T) T { return from[x.IntN(len(from))] }

@@ -12,6 +12,10 @@ import (
 
 // scan lets khugepaged pass, often over a region that has something for it.
 func (g *generator) scan() {
+	if g.chance(3) {
+		g.bounded()
+		return
+	}
 	if r := pick(g.x, g.regions...); !g.chance(3) {
 		whole := Area{Region: r.name, Whole: true}
 		g.add(Step{Verb: VerbAdvise, Area: whole, Advice: mm.AdviseHugePage})
@@ -36,18 +40,60 @@ func (g *generator) block(order int) Area {
 	return Area{Region: r.name, From: from, To: from + n}
 }
 
+// bounded lets khugepaged see a range at one of its limits, or beside it, and now
+// and then one that nobody has accessed of late.
+func (g *generator) bounded() {
+	a := g.fresh()
+	g.add(Step{Verb: VerbAdvise, Area: a, Advice: mm.AdviseNoHugePage})
+	part := Area{Region: a.Region, To: g.near(512 - g.limit("max_ptes_none", 511))}
+	shared := g.chance(2) && len(g.procs) < genProcs
+	if shared {
+		part.To = g.near(g.limit("max_ptes_shared", 256))
+	}
+	g.add(Step{Verb: VerbTouch, Area: part, Access: mm.Write})
+	if g.chance(5) {
+		g.add(Step{Verb: VerbAdvise, Area: a, Advice: mm.AdviseCold})
+	}
+	g.add(Step{Verb: VerbAdvise, Area: a, Advice: mm.AdviseHugePage})
+	if shared {
+		g.fork()
+	}
+	g.add(Step{Verb: VerbKhugepaged})
+}
+
+// fresh maps 2 MB, aligned, that only the scene uses.
+func (g *generator) fresh() Area {
+	a := Area{Region: g.name(), To: pmdSize}
+	g.add(Step{Verb: VerbMap, Area: a, Access: mm.Read | mm.Write})
+	return a
+}
+
+// limit is a limit of the policy's, or the default.
+func (g *generator) limit(key string, value int) int {
+	for w := range strings.FieldsSeq(g.p.Policy) {
+		if k, v, _ := strings.Cut(w, "="); k == key {
+			fmt.Sscan(v, &value)
+		}
+	}
+	return value
+}
+
+// near is a length of n pages, or one more or less, within 2 MB.
+func (g *generator) near(n int) mm.Bytes {
+	return mm.Bytes(min(512, max(1, n+g.x.IntN(3)-1))) * pageSize
+}
+
 // shrink drops caches, often after a huge page has been filled up to where
 // max_ptes_none calls it used, or nearly.
 func (g *generator) shrink() {
 	if !g.chance(3) {
-		limit := 511
-		for w := range strings.FieldsSeq(g.p.Policy) {
-			fmt.Sscanf(w, "max_ptes_none=%d", &limit)
-		}
-		a := g.block(9)
+		a := g.fresh()
 		g.add(Step{Verb: VerbAdvise, Area: a, Advice: mm.AdviseHugePage})
-		fill := min(512, max(1, 512-limit+g.x.IntN(3)-1))
-		part := Area{Region: a.Region, From: a.From, To: a.From + mm.Bytes(fill)*pageSize}
+		n := g.near(512 - g.limit("max_ptes_none", 511))
+		part := Area{Region: a.Region, To: n}
+		if g.chance(2) {
+			part.From, part.To = pmdSize-n, pmdSize
+		}
 		g.add(Step{Verb: VerbTouch, Area: part, Access: mm.Write})
 		if g.chance(3) {
 			g.add(Step{Verb: VerbLock, Area: pick(g.x, a, part), Flags: mm.LockOnFault})
