@@ -111,6 +111,19 @@ func (v *Verification) folios(p *Pair, o mm.Order) (predicted, measured float64)
 	return float64(p.Predicted.Folios[o]), float64(n)
 }
 
+// HasRuns says whether there is any result; a nil Verification has none.
+func (v *Verification) HasRuns() bool {
+	if v == nil {
+		return false
+	}
+	for i := range v.Cells {
+		if len(v.Cells[i].Pairs) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // OwnFolios says that all folios were counted for the command alone.
 func (v *Verification) OwnFolios() bool {
 	for i := range v.Cells {

@@ -100,6 +100,7 @@ type Row struct {
 	Elapsed    time.Duration
 	Backing    time.Duration
 	WorstFault time.Duration // the costliest single fault
+	Work       mm.WorkSum    // what Kernel is the price of, summed over the layouts
 
 	PeakAnon  mm.Bytes // memory held by anonymous folios, at most
 	EndAnon   mm.Bytes // the same just before the last process left

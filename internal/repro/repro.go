@@ -31,7 +31,7 @@ type Result struct {
 
 	Did    string   // what the model does, in one sentence
 	Tries  []Try    // runs with a cause of the effect taken away or changed
-	Causes []string // what is known of figures that the model does not reach
+	Causes []string // what is known of where model and published figures differ
 }
 
 // Try is one more run of the model, to show what an effect comes from.
@@ -72,6 +72,10 @@ func (v Values) Get(name string) (float64, bool) {
 // printed in the order of Names.
 func Results() []Result {
 	return append([]Result{
+		anonWSeqHugetlb(),
+		anonWSeqTHP(),
+		anonCowSeq(),
 		thpMigration(),
+		folioSizes(),
 	}, spfResults()...)
 }
