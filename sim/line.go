@@ -4,9 +4,10 @@ import "github.com/hugelab/hugelab/mm"
 
 // line is one cache line of the kernel's that several processors use: a lock's
 // word, a reference count. A processor that wants it waits for those before it,
-// and then for the line to come. So what an atomic operation costs grows with the number of processors that contend. A move takes
-// the mean of all pairs of processors in use: who follows whom in a queue would
-// be an accident of how the threads started.
+// and then for the line to come. So what an atomic operation costs grows with
+// the number of processors that contend. A move takes the mean of all pairs of
+// processors in use: who follows whom in a queue would be an accident of how
+// the threads started.
 //
 //	            write by another: moves
 //	   owned by p -------------------> owned by q

@@ -38,6 +38,7 @@ type Stats struct {
 	User        mm.Nanos // processor time of all threads, waiting for lines and spinning not counted
 	Kernel      mm.Nanos
 	WriteHeld   mm.Nanos // mmap_locks were held for writing; several at once count several times
+	WriteWanted mm.Nanos // they were held for writing or a writer waited for them
 }
 
 // Sim is a machine under simulation. One goroutine owns it, and its mm.Machine.
@@ -113,7 +114,15 @@ func (s *Sim) Add(id mm.Space, st mm.Stream) {
 func (s *Sim) Now() mm.Nanos { return s.now }
 
 // Stats is what happened so far.
-func (s *Sim) Stats() Stats { return s.stats }
+func (s *Sim) Stats() Stats {
+	st := s.stats
+	for i := range s.spaces {
+		if l := &s.spaces[i].lock; l.wanted > 0 {
+			st.WriteWanted += s.now - l.wantedSince
+		}
+	}
+	return st
+}
 
 // tickEvery is how often mm is told the time: khugepaged, per-CPU lists.
 const tickEvery = 10_000_000
