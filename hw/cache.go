@@ -115,8 +115,7 @@ func NewCache(g Geometry) (*Cache, error) {
 	c.size = c.first + c.ways
 	c.data = make([]uint64, sets*g.Slices*c.size)
 	c.Clear()
-	// Of 2048 sets those of 512-575 and 768-831 lead: one in 32 each. A slice of
-	// fewer sets has its leaders in the same places.
+	// A slice of fewer sets has its leaders in the same places.
 	c.lead = uint(max(bits.Len(uint(sets))-6, 0))
 	return c, nil
 }
@@ -177,9 +176,10 @@ func byteOf(line uint64) uint64 { return (line + 1) * hashBy >> 56 }
 // Hit looks a line up, uses it, and adds to its note. It returns the note as it
 // was.
 func (c *Cache) Hit(line uint64, add Note) (Note, bool) {
-	set, _ := c.set(line)
+	set, number := c.set(line)
 	way := c.find(set, line)
 	if way < 0 {
+		c.missed(number)
 		return 0, false
 	}
 	e := &set[c.first+way]
@@ -260,6 +260,25 @@ func (c *Cache) Put(line uint64, note Note) (victim uint64, was Note, ok bool) {
 	return old>>noteBits - 1, Note(old & noteMask), old != 0
 }
 
+// Leader sets of a duel, of 2048: 512-575 by ages, 768-831 with thin insertion.
+const (
+	plainLeader = 512 >> 6
+	thinLeader  = 768 >> 6
+)
+
+// missed counts a miss in the duel of the leader sets.
+func (c *Cache) missed(set uint64) {
+	if c.policy != Duel {
+		return
+	}
+	switch set >> c.lead {
+	case plainLeader:
+		c.duel = min(c.duel+1, duelBound)
+	case thinLeader:
+		c.duel = max(c.duel-1, -duelBound)
+	}
+}
+
 // insertAge is the age at which a line comes into a set.
 func (c *Cache) insertAge(set uint64) uint64 {
 	if c.policy == Ages {
@@ -267,11 +286,9 @@ func (c *Cache) insertAge(set uint64) uint64 {
 	}
 	thin := c.duel > 0
 	switch set >> c.lead {
-	case 512 >> 6: // sets 512-575 of 2048
-		c.duel = min(c.duel+1, duelBound)
+	case plainLeader:
 		thin = false
-	case 768 >> 6: // sets 768-831 of 2048
-		c.duel = max(c.duel-1, -duelBound)
+	case thinLeader:
 		thin = true
 	}
 	if !thin {
@@ -288,9 +305,10 @@ func (c *Cache) insertAge(set uint64) uint64 {
 
 // Drop takes a line out and returns its note.
 func (c *Cache) Drop(line uint64) (Note, bool) {
-	set, _ := c.set(line)
+	set, number := c.set(line)
 	way := c.find(set, line)
 	if way < 0 {
+		c.missed(number)
 		return 0, false
 	}
 	entries := set[c.first:]

@@ -33,6 +33,7 @@ var Keys = append([]Key{
 	{"memory.latency", "ns", "a load from memory of the own node", 90},
 	{"memory.remote_latency", "ns", "a load from memory of another node", 140},
 	{"memory.bandwidth", "GB/s", "what one node's memory moves, reads and writes together", 60},
+	{"memory.spread", "", "how far cores lie apart in their time for a line: this share, either way", 0.05},
 	{"memory.remote_bandwidth", "GB/s", "what the link between two nodes moves one way", 25},
 
 	{"line", "B", "a cache line", 64},
@@ -47,7 +48,8 @@ var Keys = append([]Key{
 	{"llc.latency", "ns", "a hit in it", 20},
 	{"llc.slices", "", "its parts, to which lines are hashed; 0: one", 0},
 	{"llc.inclusive", "", "1: holds what the nearer caches hold; 0: takes what they evict", 0},
-	{"llc.policy", "", "which line goes: 0 least recent, 1 ages of two bits, 2 those or thin insertion, by duel", 0},
+	{"llc.policy", "", "which line goes: 0 the least recent, 1 by ages, 2 by ages or thinly inserted", 0},
+	{"llc.prefetched", "", "of lines missing in it, the share that a prefetch asked for first", 0},
 
 	{"tlb1.4k", "", "first-level data TLB: entries for base pages", 64},
 	{"tlb1.4k.ways", "", "its ways; 0: fully associative", 4},

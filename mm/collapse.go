@@ -176,7 +176,7 @@ func (m *Machine) copyIn(c *Current, v *vma, fo *folio, t []uint64) (fresh Pages
 		k := m.batch(t, i, len(t), m.rules.BatchedZap)
 		clear(t[i : i+k])
 		c.Work[PrimPTEZap] += uint32(k)
-		m.removePTEs(c, v.sp, ePFN(e), Pages(k))
+		m.removePTEs(c, v, ePFN(e), Pages(k))
 		i += k
 	}
 	return fresh

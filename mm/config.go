@@ -16,6 +16,10 @@ type Config struct {
 	// found no memory, where Linux would kill the program.
 	StopAtOOM bool
 
+	// Still holds khugepaged still: it never does a pass, as on a host where it
+	// sleeps with another process registered.
+	Still bool
+
 	// AsRecorded places every mapping at the address its operation carries.
 	// Otherwise maps present at exec keep their recorded addresses, moved by
 	// Shift, and the kernel's own placement decides about all later ones.

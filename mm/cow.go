@@ -79,7 +79,7 @@ func (m *Machine) commitCopy(c *Current, f *Fault) {
 	c.Work[PrimLRUAdd]++
 	c.Work[PrimFlush]++
 	if old&eZero == 0 {
-		m.removePTEs(c, f.sp, ePFN(old), 1)
+		m.removePTEs(c, v, ePFN(old), 1)
 	}
 }
 
@@ -158,6 +158,7 @@ func (m *Machine) commitCopyPMD(c *Current, f *Fault) {
 	for i := range PFN(f.order.Pages()) {
 		m.pages.frame(f.pfn + i).flags |= m.pages.frame(old+i).flags & frameFilled
 	}
+	m.folioOf(m.pages.frame(old)).munlock(f.v)
 	m.removePMD(c, f.sp, old)
 	c.Work[PrimFlush]++
 }

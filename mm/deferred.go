@@ -82,7 +82,7 @@ func (m *Machine) Shrink(c *Current) {
 		fo := m.pages.folios.at(slot)
 		m.unqueue(fo)
 		partial := fo.flags&folioPartial != 0
-		if !partial && (m.folioLocked(fo) || !m.underused(fo)) {
+		if !partial && (fo.locks > 0 || !m.underused(fo)) {
 			continue // leaves the queue for good
 		}
 		if m.splitFolio(c, slot) {

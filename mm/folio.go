@@ -20,6 +20,7 @@ type folio struct {
 	present uint32    // pages mapped by at least one PTE
 	pins    uint32    // references that are no mappings
 	touched uint32    // pages of it with frameTouched
+	locks   uint32    // mlocked so often (mlocked.go)
 	mms     [2]uint32 // identities of two spaces that map it, 0: none
 	mmMaps  [2]int32  // mappings by each of them
 	next    uint32    // deferred-split queue, in order of arrival
@@ -66,7 +67,8 @@ func (m *Machine) folioOf(f *frame) *folio { return m.pages.folios.at(f.ref) }
 // newFolio makes the frames of a fresh block one large anonymous folio.
 func (m *Machine) newFolio(pfn PFN, o Order, v *vma, at VA) *folio {
 	slot, fo := m.pages.folios.get()
-	*fo = folio{head: pfn, order: o, anon: v.anon.id, index: v.anonIndex(at, m.pageShift)}
+	*fo = folio{head: pfn, order: o, anon: v.anon.id, index: v.anonIndex(at, m.pageShift),
+		locks: lockedAtFault(v)}
 	m.knowAnon(v.anon)
 	fr := frame{flags: frameAnon, order: uint8(o), ref: slot}
 	for i := PFN(0); i < PFN(o.Pages()); i++ {
@@ -178,7 +180,7 @@ func (m *Machine) addPTEs(fo *folio, sp *space, pfn PFN, n Pages) {
 // removePTEs takes the mappings back in one step. A large folio that keeps
 // some pages and loses others becomes partially mapped. Linux:
 // mm/rmap.c:__folio_remove_rmap (v6.18).
-func (m *Machine) removePTEs(c *Current, sp *space, pfn PFN, n Pages) {
+func (m *Machine) removePTEs(c *Current, v *vma, pfn PFN, n Pages) {
 	fr := m.pages.frame(pfn)
 	c.Work[PrimRmapRemove]++
 	if fr.order == 0 {
@@ -201,7 +203,8 @@ func (m *Machine) removePTEs(c *Current, sp *space, pfn PFN, n Pages) {
 		gone = 0
 	}
 	m.Counters.VM[NrAnonPages] -= uint64(gone)
-	fo.dropSpace(uint32(sp.id), int32(n))
+	fo.dropSpace(uint32(v.sp.id), int32(n))
+	fo.munlock(v)
 	if gone > 0 && fo.present > 0 {
 		m.deferSplit(c, fr.ref, true)
 	}

@@ -51,6 +51,12 @@ func (m *Machine) reserveHuge(c *Current, p *hugePool, n uint64) bool {
 	for i := len(got) - 1; i >= 0; i-- {
 		m.enqueueHuge(got[i])
 	}
+	// Promises below zero cover for pages that are not there: the nodes must have
+	// them. Linux: mm/hugetlb.c:allowed_mems_nr (v6.18).
+	if n > p.free {
+		m.unreserveHuge(c, p, n)
+		return false
+	}
 	return true
 }
 

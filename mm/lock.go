@@ -41,7 +41,7 @@ func (m *Machine) opLock(c *Current, sp *space, op *Op, from VA) Errno {
 	if at < to {
 		return ENOMEM
 	}
-	if lock == vmLocked {
+	if op.Kind == OpLock { // what is locked on fault populates nothing; hugetlb memory never is
 		return m.populateLocked(c, sp, from, to)
 	}
 	return OK
@@ -68,7 +68,12 @@ func (m *Machine) lockVMA(c *Current, v *vma, start, end VA, lock vmFlags) (*vma
 	if flags == v.flags || v.flags&(vmSpecials|vmDroppable) != 0 {
 		return v, OK
 	}
-	return m.modify(c, v, start, end, flags, v.node)
+	was := v.flags
+	t, e := m.modify(c, v, start, end, flags, v.node)
+	if e == OK && (was^flags)&vmLocked != 0 {
+		m.lockPages(t, start, end)
+	}
+	return t, e
 }
 
 // opLockAll does mlockall, and munlockall with Arg 0.
@@ -102,7 +107,7 @@ func (m *Machine) opLockAll(c *Current, sp *space, op *Op) Errno {
 		}
 		n = t.place.Next()
 	}
-	if how&mclCurrent != 0 && how&mclOnFault == 0 {
+	if how&mclCurrent != 0 {
 		m.populateAll(c, sp, 0, sp.limitOf())
 	}
 	return OK

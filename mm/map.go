@@ -78,7 +78,7 @@ func (m *Machine) mapAt(c *Current, sp *space, op *Op) (VA, Errno, error) {
 		m.adviseHuge(v, start, end)
 		v = sp.find(start)
 	}
-	locks := op.Flags&MapLocked != 0 || sp.defFlags&vmLockMask == vmLocked
+	locks := op.Flags&MapLocked != 0 || sp.defFlags&vmLocked != 0
 	if op.Flags&MapPopulate != 0 || v.flags&vmLockMask == vmLocked || v.huge != nil && locks {
 		m.populateAll(c, sp, start, end)
 	}

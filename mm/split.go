@@ -49,7 +49,11 @@ func (m *Machine) splitPMDKeeping(c *Current, sp *space, pmd uint32, a VA, keep 
 		fr := m.pages.frame(head + PFN(i))
 		fr.flags |= excl
 	}
-	m.addPTEs(m.folioOf(m.pages.frame(head)), sp, head, m.pmdOrder.Pages())
+	fo := m.folioOf(m.pages.frame(head))
+	m.addPTEs(fo, sp, head, m.pmdOrder.Pages())
+	if fo.locks > 0 {
+		fo.munlock(sp.at(a))
+	}
 	m.removePMD(c, sp, head)
 }
 
@@ -177,9 +181,12 @@ func (m *Machine) eachMapping(fo *folio, f func(v *vma, at VA, pmd uint32)) {
 // Linux: mm/migrate.c:try_to_map_unused_to_zeropage (v6.18).
 func (m *Machine) zeroFilled(c *Current, fo *folio) {
 	last := fo.head + PFN(fo.order.Pages())
+	// The small pages are mapped again one VMA after the other. One that a locked
+	// VMA has mapped is mlocked, and those that come later keep it.
+	var locked [1 << MaxOrder / 64]uint64
 	m.eachMapping(fo, func(v *vma, at VA, pmd uint32) {
 		e := m.pages.tables.at(pmd)[m.pmdIndex(at)]
-		if e&eTable == 0 || v.flags&vmLocked != 0 {
+		if e&eTable == 0 {
 			return
 		}
 		t := m.pages.tables.at(eSlot(e))
@@ -189,12 +196,16 @@ func (m *Machine) zeroFilled(c *Current, fo *folio) {
 			if pe&ePresent == 0 || pe&eZero != 0 || ePFN(pe) < fo.head || ePFN(pe) >= last {
 				continue
 			}
-			if m.pages.frame(ePFN(pe)).flags&frameFilled != 0 {
+			k := ePFN(pe) - fo.head
+			if v.flags&vmLocked != 0 {
+				locked[k/64] |= 1 << (k % 64)
+			}
+			if locked[k/64]>>(k%64)&1 != 0 || m.pages.frame(ePFN(pe)).flags&frameFilled != 0 {
 				continue
 			}
 			t[i] = ePresent | eZero | pe&eYoung
 			v.sp.rssAnon--
-			m.removePTEs(c, v.sp, ePFN(pe), 1)
+			m.removePTEs(c, v, ePFN(pe), 1)
 			c.Work[PrimZeroMap]++
 		}
 	})

@@ -21,7 +21,7 @@ func (m *Machine) zapRange(c *Current, v *vma, from, to VA, how zapHow) {
 			a = next
 			continue
 		case e&eHuge != 0 && next-a == size:
-			m.zapPMD(c, sp, pmd, a)
+			m.zapPMD(c, v, pmd, a)
 			any, a = true, next
 			continue
 		case e&eHuge != 0:
@@ -29,7 +29,7 @@ func (m *Machine) zapRange(c *Current, v *vma, from, to VA, how zapHow) {
 			e = m.pages.tables.at(pmd)[m.pmdIndex(a)]
 		}
 		n := int((next - a) >> m.pageShift)
-		cleared, skipped := m.zapPTEs(c, sp, eSlot(e), m.pageIndex(a), n, how)
+		cleared, skipped := m.zapPTEs(c, v, eSlot(e), m.pageIndex(a), n, how)
 		any = any || cleared
 		if how == zapDontNeed && m.rules.PTReclaim && next-a == size && !skipped {
 			m.pages.tables.at(pmd)[m.pmdIndex(a)] = 0
@@ -43,7 +43,7 @@ func (m *Machine) zapRange(c *Current, v *vma, from, to VA, how zapHow) {
 }
 
 // zapPMD unmaps one whole huge entry. Linux: mm/huge_memory.c:zap_huge_pmd.
-func (m *Machine) zapPMD(c *Current, sp *space, pmd uint32, a VA) {
+func (m *Machine) zapPMD(c *Current, v *vma, pmd uint32, a VA) {
 	p := &m.pages.tables.at(pmd)[m.pmdIndex(a)]
 	e := *p
 	*p = 0
@@ -52,15 +52,16 @@ func (m *Machine) zapPMD(c *Current, sp *space, pmd uint32, a VA) {
 	if e&eZero != 0 {
 		return
 	}
-	sp.rssAnon -= m.pmdOrder.Pages()
-	m.removePMD(c, sp, ePFN(e))
+	v.sp.rssAnon -= m.pmdOrder.Pages()
+	m.folioOf(m.pages.frame(ePFN(e))).munlock(v)
+	m.removePMD(c, v.sp, ePFN(e))
 }
 
 // zapPTEs clears n entries from i on. Consecutive entries that map consecutive
 // pages of one folio go in one step, which decides whether the folio counts as
 // partially mapped (semantics 3.2). Guard markers stay unless the mapping
 // itself goes. Linux: mm/memory.c:zap_pte_range (v6.18).
-func (m *Machine) zapPTEs(c *Current, sp *space, slot uint32, i, n int, how zapHow) (cleared, skipped bool) {
+func (m *Machine) zapPTEs(c *Current, v *vma, slot uint32, i, n int, how zapHow) (cleared, skipped bool) {
 	t := m.pages.tables.at(slot)
 	first := i
 	for end := i + n; i < end; {
@@ -84,8 +85,8 @@ func (m *Machine) zapPTEs(c *Current, sp *space, slot uint32, i, n int, how zapH
 			k := m.batch(t, i, end, m.rules.BatchedZap)
 			clear(t[i : i+k])
 			c.Work[PrimPTEZap] += uint32(k)
-			sp.rssAnon -= Pages(k)
-			m.removePTEs(c, sp, ePFN(e), Pages(k))
+			v.sp.rssAnon -= Pages(k)
+			m.removePTEs(c, v, ePFN(e), Pages(k))
 			cleared = true
 			i += k
 		}

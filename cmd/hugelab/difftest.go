@@ -168,7 +168,7 @@ func (f *difftestFlags) options(cmd *cobra.Command, args []string) (o difftest.O
 	case f.kernel != "" && !f.model:
 		return o, usagef("difftest: --kernel: the kernel side is this host's: give --model too")
 	}
-	if !cmd.Flags().Changed("seed") {
+	if !cmd.Flags().Changed("seed") && f.against == "" {
 		f.seed = uint64(time.Now().UnixMilli()) % 1e9
 	}
 	o = difftest.Options{Seed: f.seed, Programs: f.programs, Steps: f.steps, Time: f.time, Paranoid: f.model,
@@ -254,8 +254,10 @@ func (f *difftestFlags) write(w io.Writer, rep *difftest.Report) error {
 		return nil
 	}
 	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work: %.0f a minute): "+
-		"%d steps, %d pages and %d counters compared, %d programs run again, %d differences\n", rep.Programs, rep.Seed,
-		rep.Kernel, rep.Seconds, rep.Held, rep.Rate, rep.Steps, rep.Pages, rep.Counters, rep.Rerun, len(rep.Mismatches))
+		"%d steps, %d pages and %d counters compared, %d programs run again, %d unsettled, %d differences\n",
+		rep.Programs, rep.Seed,
+		rep.Kernel, rep.Seconds, rep.Held, rep.Rate, rep.Steps, rep.Pages, rep.Counters, rep.Rerun,
+		rep.Unsettled, len(rep.Mismatches))
 	tables := []difftest.Table{{Title: "run again because of", Of: rep.Because}}
 	if f.stats {
 		tables = append(tables, rep.Stats.Tables()...)

@@ -115,7 +115,7 @@ func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.I
 	if rerr := s.Restore(); rerr != nil {
 		err = errors.Join(err, rerr)
 	}
-	if err != nil && (result == nil || !hasRuns(result)) {
+	if err != nil && !result.HasRuns() {
 		return err
 	}
 	result.Merge(p)
@@ -262,15 +262,6 @@ func confirmPolicies(cmd *cobra.Command, rows []predict.Named, s mm.Sizes, yes b
 	return confirm(cmd, changes, yes)
 }
 
-func hasRuns(v *lab.Verification) bool {
-	for _, c := range v.Cells {
-		if len(c.Pairs) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.Verification) error {
 	out := verified(v)
 	switch {
@@ -285,7 +276,7 @@ func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.
 // verified is what lab measured, as the report takes it.
 func verified(v *lab.Verification) *report.Verified {
 	out := &report.Verified{Asked: v.Runs, Interrupted: v.Interrupted, Fixed: v.Fixed, Warm: v.Warm,
-		System: v.OtherKnown, OwnFolios: v.OwnFolios(), PeakBy: lab.PeakBy, Notes: v.Notes, NotRun: v.NotRun}
+		System: v.Times.Known(), OwnFolios: v.OwnFolios(), PeakBy: v.PeakBy(), Notes: v.Notes, NotRun: v.NotRun}
 	for i := range v.Cells {
 		c := &v.Cells[i]
 		m := report.Measured{

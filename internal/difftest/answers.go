@@ -18,7 +18,8 @@ model can be held to it without that kernel.
 	file    = magic zstd(header program... end)
 	header  = text release, byte noZeroPage, count, text counter...
 	program = 1, text name, text policy, text program, count, step...
-	step    = errno, faults, refused, count, (counter, +-moved)..., count, process...
+	step    = errno, faults, refused, sigbus, pool, count, (counter, +-moved)..., count, process...
+	pool    = 0 | 1 nr free resv surplus
 	process = (0 | 1 count mapping...) (0 | 1 count run...)
 	mapping = gap, pages, text flags
 	run     = gap, pages, order, index, bits, maps, folio
@@ -28,7 +29,7 @@ Numbers are varints, texts have their length before them. 0 in a process says
 "as after the step before". Folios are numbered in each step, in the order in
 which processes and addresses show them; a run goes on from folio to folio.
 */
-const answersMagic = "hugelab answers 1\n"
+const answersMagic = "hugelab answers 2\n"
 
 // What a file may at most hold: more is no file of ours.
 const (
@@ -131,6 +132,13 @@ func (a *AnswersWriter) step(s *Seen) {
 	a.number(uint64(s.Errno))
 	a.number(s.Faults)
 	a.number(s.Refused)
+	a.number(s.Bus)
+	a.flag(s.Pool != nil)
+	if s.Pool != nil {
+		for _, n := range s.Pool.list() {
+			a.b = binary.AppendVarint(a.b, n)
+		}
+	}
 	n := uint64(0)
 	for i, v := range s.Counters {
 		if v != lastCounter(&a.last, i) {

@@ -124,9 +124,25 @@ func (a *AnswersReader) Next(answers *Answers) (*Program, error) {
 	return p, a.err
 }
 
+// pool reads the pool of a program that has to do with hugetlb.
+func (a *AnswersReader) pool() *PoolSeen {
+	if a.number(1) == 0 {
+		return nil
+	}
+	var n [len(poolNames)]int64
+	for i := range n {
+		var err error
+		if n[i], err = binary.ReadVarint(a.in); err != nil {
+			a.fail(err)
+		}
+	}
+	return &PoolSeen{n[0], n[1], n[2], n[3]}
+}
+
 func (a *AnswersReader) step(s *Seen) {
 	s.Errno = mm.Errno(a.number(4096))
-	s.Faults, s.Refused = a.number(1<<40), a.number(1<<40)
+	s.Faults, s.Refused, s.Bus = a.number(1<<40), a.number(1<<40), a.number(1<<40)
+	s.Pool = a.pool()
 	names := len(CounterNames())
 	changes := a.number(uint64(names))
 	if len(a.last.Counters) > 0 {

@@ -48,8 +48,13 @@ func Compare(model, host *Seen) *Difference {
 	switch {
 	case model.Refused != host.Refused:
 		return diff("refused touches", model.Refused, host.Refused)
+	case model.Bus != host.Bus:
+		return diff("touches that got SIGBUS", model.Bus, host.Bus)
 	case model.Faults != host.Faults:
 		return diff("faults", model.Faults, host.Faults)
+	}
+	if d := comparePools(model.Pool, host.Pool); d != nil {
+		return d
 	}
 	for i, name := range CounterNames() {
 		if model.Counters[i] != host.Counters[i] {

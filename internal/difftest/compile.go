@@ -8,16 +8,21 @@ import (
 
 // action is a step with every name resolved: what both executors do.
 type action struct {
-	step  *Step
-	proc  int   // which process acts, from 0 in the order of first appearance
-	child int   // Fork: the new process
-	at    mm.VA // start of the area, or of the result of a map
-	n     mm.Pages
-	to    mm.VA // Remap: where the result lies, 0: in place
-	ops   [2]mm.Op
-	nops  int
-	none  bool // changes nothing: in, expect
-	drop  bool // of no process: what the whole machine does, or the debugging interface
+	step    *Step
+	proc    int   // which process acts, from 0 in the order of first appearance
+	child   int   // Fork: the new process
+	at      mm.VA // start of the area, or of the result of a map
+	n       mm.Pages
+	to      mm.VA // Remap: where the result lies, 0: in place
+	ops     [2]mm.Op
+	nops    int
+	rel     int   // of floats: what at lies in, 0 if its address is known
+	relTo   int   // the same for to
+	floats  int   // of floats: what the action makes
+	virtual mm.VA // stands for that
+
+	none bool // changes nothing: in, expect
+	drop bool // of no process: what the whole machine does, or the debugging interface
 }
 
 func (a *action) op() *mm.Op { return &a.ops[0] }
@@ -41,12 +46,14 @@ type compiler struct {
 	byName  map[string]int
 	cur     int
 	next    mm.Region
+	nfloat  int
 	out     []action
 }
 
 type regionAt struct {
 	base mm.VA
 	size mm.Bytes
+	rel  int // of floats: how far it is from base, 0 for not at all
 }
 
 type procState struct {
@@ -90,7 +97,7 @@ func (p *Program) check() error {
 }
 
 func (c *compiler) step(s *Step) error {
-	if c.cur < 0 && s.Verb != VerbResult {
+	if c.cur < 0 && s.Verb != VerbResult && s.Verb != VerbExpectPool {
 		return fmt.Errorf("no process is left")
 	}
 	a := action{step: s, proc: c.cur}
@@ -109,9 +116,9 @@ func (c *compiler) step(s *Step) error {
 		c.cur, a.proc = i, i
 	case VerbExit:
 		c.exit(&a)
-	case VerbResult:
+	case VerbResult, VerbExpectPool:
 		a.none = true
-	case VerbDropCaches, VerbKhugepaged:
+	case VerbDropCaches, VerbKhugepaged, VerbPool, VerbOvercommit:
 		a.drop = true
 	case VerbLockAll, VerbUnlockAll:
 		a.ops[0].Kind, a.ops[0].Arg = mm.OpLockAll, uint64(s.How)
@@ -143,7 +150,7 @@ func (c *compiler) brk(a *action) error {
 	p.heap = n
 	a.n, a.at = mm.Pages(n/pageSize), heapAt
 	a.ops[0] = mm.Op{Kind: mm.OpBrk, Space: spaceOf(a.proc), Region: heapRegion, N: a.n}
-	c.regions[heapName] = regionAt{heapAt, n}
+	c.regions[heapName] = regionAt{base: heapAt, size: n}
 	return nil
 }
 
@@ -231,7 +238,8 @@ func (c *compiler) mapping(a *action) (err error) {
 	if a.at, err = c.place(name, s.Place); err != nil {
 		return err
 	}
-	c.regions[name] = regionAt{a.at, s.Area.To}
+	a.rel = c.relOf(s.Place)
+	c.regions[name] = regionAt{a.at, s.Area.To, a.rel}
 	a.n = mm.Pages(s.Area.To / pageSize)
 	flags := s.Flags | mm.MapFixed
 	if s.Flags&mm.MapFixed == 0 {
@@ -243,14 +251,45 @@ func (c *compiler) mapping(a *action) (err error) {
 			return fmt.Errorf("a stack of more than %s", sizeText(stackSpan))
 		}
 		flags |= mm.MapGrowsDown
-		c.regions[name] = regionAt{a.at, stackSpan}
+		c.regions[name] = regionAt{a.at, stackSpan, a.rel}
 		a.at += mm.VA(stackSpan - s.Area.To)
 	}
 	a.ops[0] = mm.Op{
 		Kind: mm.OpMap, Space: spaceOf(a.proc), Region: c.fresh(), N: a.n, Access: s.Access,
 		Flags: flags, Aux: uint64(anchorRegion), Page: fromAnchor(a.at),
 	}
+	if s.Free {
+		if name == stackName || s.Flags&mm.MapFixed != 0 {
+			return fmt.Errorf("a stack, or what may not replace, has its own place")
+		}
+		op := a.op()
+		op.Flags, op.Aux, op.Page = s.Flags, 0, 0
+		if s.Place != (Place{}) {
+			op.Flags |= mm.MapHint
+			op.Arg = uint64(a.at)
+		}
+		return c.float(a, name, s.Area.To)
+	}
 	return nil
+}
+
+// float makes the region that a names one that the kernel places.
+func (c *compiler) float(a *action, name string, size mm.Bytes) (err error) {
+	c.nfloat++
+	a.floats = c.nfloat
+	if a.virtual, err = c.place(name, Place{}); err != nil {
+		return err
+	}
+	c.regions[name] = regionAt{a.virtual, size, a.floats}
+	return nil
+}
+
+// relOf is what a place lies in, of floats.
+func (c *compiler) relOf(p Place) int {
+	if p.In == "" {
+		return 0
+	}
+	return c.regions[p.In].rel
 }
 
 func (c *compiler) fresh() mm.Region {
@@ -272,7 +311,7 @@ func (c *compiler) area(a *action) error {
 		return fmt.Errorf("%s: is empty", a.step.Area.Region)
 	}
 	at, err := inArena(r.base + mm.VA(from))
-	a.at, a.n = at, mm.Pages((to-from)/pageSize)
+	a.at, a.n, a.rel = at, mm.Pages((to-from)/pageSize), r.rel
 	return err
 }
 
@@ -312,6 +351,9 @@ func (c *compiler) touch(a *action) {
 		step = 1
 	}
 	op.Stride = int32(step)
+	if a.step.Second {
+		op.Thread = 1
+	}
 	if step < 0 {
 		op.Page += uint64(a.n) - 1
 		a.at += mm.VA(a.n-1) * pageSize
@@ -327,12 +369,20 @@ func (c *compiler) remap(a *action) (err error) {
 		size = mm.Bytes(a.n) * pageSize
 	}
 	op.Arg, op.Aux = uint64(size/pageSize), uint64(anchorRegion)
+	if s.Free {
+		if s.Name == "" || s.Name == heapName || s.Name == stackName || s.Place != (Place{}) {
+			return fmt.Errorf("anywhere needs to=, the name of what comes of it, and no at=")
+		}
+		op.Flags |= mm.RemapMayMove
+		op.Aux = uint64(c.fresh())
+		return c.float(a, s.Name, size)
+	}
 	if s.Name == "" {
 		if s.Place != (Place{}) || s.Flags != 0 {
 			return fmt.Errorf("at= and keep need to=")
 		}
 		if s.Area.Whole {
-			c.regions[s.Area.Region] = regionAt{a.at, size}
+			c.regions[s.Area.Region] = regionAt{a.at, size, a.rel}
 		}
 		return nil
 	}
@@ -342,7 +392,8 @@ func (c *compiler) remap(a *action) (err error) {
 	if a.to, err = c.place(s.Name, s.Place); err != nil {
 		return err
 	}
-	c.regions[s.Name] = regionAt{a.to, size}
+	a.relTo = c.relOf(s.Place)
+	c.regions[s.Name] = regionAt{a.to, size, a.relTo}
 	op.Flags |= mm.RemapFixed | mm.RemapMayMove
 	op.Aux = uint64(c.fresh())
 	a.ops[1] = mm.Op{Kind: mm.OpNote, Space: op.Space, Region: anchorRegion, Page: fromAnchor(a.to)}

@@ -23,6 +23,7 @@ type generator struct {
 	stack   bool
 	pageout bool // may have pageout, and then not free
 	split   bool // may have split
+	huge    genHuge
 }
 
 type genRegion struct {
@@ -48,6 +49,7 @@ func Generate(seed, n uint64, policy string, steps int, split bool) *Program {
 		split: split,
 	}
 	g.pageout = g.x.IntN(3) == 0
+	g.huge.on = hasPool(policy)
 	g.mapping()
 	for len(g.p.Steps) < steps && len(g.procs) > 0 {
 		g.step()
@@ -64,6 +66,10 @@ func (g *generator) chance(n int) bool { return g.x.IntN(n) == 0 }
 // step adds one step, or a few that belong together. A share of the steps is
 // hardly anything where what it needs is not there.
 func (g *generator) step() {
+	if g.huge.on && !g.chance(3) {
+		g.hugeStep()
+		return
+	}
 	k := g.x.IntN(genShares)
 	for i := range genSteps {
 		if k -= genSteps[i].share; k < 0 {
@@ -109,8 +115,9 @@ var genSteps = []struct {
 	{5, (*generator).fork},
 	{5, (*generator).in},
 	{2, (*generator).exit},
-	{1, func(g *generator) { g.add(Step{Verb: VerbDropCaches}) }},
-	{2, func(g *generator) { g.add(Step{Verb: VerbKhugepaged}) }},
+	{2, (*generator).shrink},
+	{1, (*generator).lonely},
+	{2, (*generator).scan},
 	{1, (*generator).splits},
 	{1, (*generator).grow},
 }
@@ -243,6 +250,12 @@ func (g *generator) mapping() {
 			s.Flags |= mm.MapFixed // refuse to replace
 		}
 	}
+	if g.chance(5) && s.Flags == 0 { // the kernel chooses, perhaps with a hint
+		s.Free = true
+		if g.chance(2) {
+			s.Place = Place{}
+		}
+	}
 	switch g.x.IntN(12) {
 	case 0:
 		s.Access = pick(g.x, mm.Read, mm.Read, mm.Write, 0)
@@ -297,6 +310,7 @@ func (g *generator) touch() {
 	if s.Access == mm.Write && g.chance(4) {
 		s.Access |= mm.ZeroData
 	}
+	s.Second = g.chance(6)
 	g.add(s)
 }
 
@@ -328,6 +342,12 @@ func (g *generator) remap() {
 		return
 	}
 	s.Name = g.name()
+	if g.chance(4) {
+		s.Free = true
+		g.regions = append(g.regions, genRegion{s.Name, max(size, s.Size)})
+		g.add(s)
+		return
+	}
 	s.Place.At = g.offset()
 	if g.chance(3) { // at the same place in 2 MB
 		s.Place.At = s.Area.From % pmdSize

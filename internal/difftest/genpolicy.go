@@ -46,6 +46,7 @@ func GeneratePolicy(seed uint64, quiet bool) string {
 	some(2, fmt.Sprintf("max_ptes_none=%d", pick(x, x.IntN(512), 0, 64, 510, 400)))
 	some(3, fmt.Sprintf("max_ptes_shared=%d", pick(x, x.IntN(512), 0, 1, 16, 511)))
 	some(4, fmt.Sprintf("max_ptes_swap=%d", pick(x, x.IntN(512), 0, 511)))
+	some(4, poolPolicy(x.IntN(hugePool), max(0, x.IntN(8)-4)))
 	return strings.Join(w, " ")
 }
 

@@ -22,10 +22,13 @@ type Host struct {
 	smaps   vmaReader
 	drop    *os.File // vm/drop_caches
 	decoy   *puppet  // what khugepaged looks at, nil: nothing
+	alone   *alone   // keeps others from running, nil: this machine cannot
+
+	aloneErr error // why not
 }
 
 // OpenHost starts the helper that programs' processes are forked from. It
-// needs root.
+// needs root. The host belongs to the thread that calls.
 func OpenHost() (*Host, error) {
 	h := &Host{}
 	var err error
@@ -44,6 +47,7 @@ func OpenHost() (*Host, error) {
 		h.Close()
 		return nil, err
 	}
+	h.alone, h.aloneErr = h.newAlone()
 	return h, nil
 }
 
@@ -51,6 +55,9 @@ func OpenHost() (*Host, error) {
 func (h *Host) Close() {
 	if h.puppets != nil {
 		h.puppets.close()
+	}
+	if h.alone != nil {
+		h.alone.close()
 	}
 	if h.counts != nil {
 		h.counts.close()
@@ -65,10 +72,15 @@ func (h *Host) Close() {
 type hostRun struct {
 	h     *Host
 	procs []*hostProc // nil: ended
+	alone *alone      // nil: others run beside its steps
 
 	// Counters are of the whole machine: they are read right before and right
 	// after each step, and what moves them between steps is somebody else.
 	before, after, moved []int64
+
+	pool   bool // the program has to do with hugetlb
+	floats floats
+	room   action
 
 	others []int64 // what a pass of khugepaged counts for processes that are not the program's
 }
@@ -79,12 +91,24 @@ type hostProc struct {
 	smaps *os.File
 }
 
-// Start forks a fresh process for a program.
+// Start forks a fresh process for a program. Nobody else runs while it does a
+// step, where that is possible.
 func (h *Host) Start(p *Program) (*hostRun, error) {
 	n := len(CounterNames())
-	r := &hostRun{h: h, before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
+	if p.usesPool() {
+		if err := startPool(p); err != nil {
+			return nil, err
+		}
+	}
+	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
 	if err := r.bystanders(p); err != nil {
 		return nil, err
+	}
+	if p.has(VerbDropCaches) {
+		// Huge pages of others that wait to be split go now, not in a step.
+		if _, err := h.drop.Write([]byte("2")); err != nil {
+			return nil, err
+		}
 	}
 	return r, r.begin()
 }
@@ -99,7 +123,14 @@ func (r *hostRun) begin() error {
 	if err := r.add(p); err != nil {
 		return err
 	}
-	if err := r.lay(p); err != nil {
+	err = r.lay(p)
+	if err == nil && h.alone != nil {
+		r.alone = h.alone
+		if err = setFIFO(p.pid, true); err == nil {
+			err = r.alone.pin()
+		}
+	}
+	if err != nil {
 		r.Close()
 		return err
 	}
@@ -151,6 +182,9 @@ func (p *hostProc) close() {
 // Close implements Executor.
 func (r *hostRun) Close() error {
 	var first error
+	if r.alone != nil {
+		first = r.alone.unpin()
+	}
 	for i, p := range r.procs {
 		if p == nil {
 			continue
@@ -161,18 +195,17 @@ func (r *hostRun) Close() error {
 		}
 		r.procs[i] = nil
 	}
+	if r.pool {
+		if err := endPool(); err != nil && first == nil {
+			first = err
+		}
+	}
 	return first
 }
 
 // Do implements Executor.
-func (r *hostRun) Do(a *action, s *Seen) error {
-	if err := r.h.counts.read(r.before); err != nil {
-		return err
-	}
-	if err := r.act(a, s); err != nil {
-		return err
-	}
-	if err := r.h.counts.read(r.after); err != nil {
+func (r *hostRun) Do(a *action, s *Seen) (err error) {
+	if err := r.counted(a, s); err != nil {
 		return err
 	}
 	for i := range r.moved {
@@ -182,11 +215,43 @@ func (r *hostRun) Do(a *action, s *Seen) error {
 		}
 	}
 	s.Counters = append(s.Counters, r.moved...)
+	if r.pool {
+		if s.Pool, err = readPool(); err != nil {
+			return err
+		}
+	}
 	return r.look(s)
+}
+
+// counted does an action between two readings of the counters.
+func (r *hostRun) counted(a *action, s *Seen) (err error) {
+	// khugepaged is one of the others.
+	if r.alone != nil && a.step.Verb != VerbKhugepaged {
+		rounds := uint64(longHold)
+		if a.step.Advice == mm.AdviseCollapse || a.drop {
+			rounds = shortHold
+		}
+		if err := r.alone.begin(rounds); err != nil {
+			return err
+		}
+		defer func() {
+			if eerr := r.alone.end(); err == nil {
+				err = eerr
+			}
+		}()
+	}
+	if err := r.h.counts.read(r.before); err != nil {
+		return err
+	}
+	if err := r.act(a, s); err != nil {
+		return err
+	}
+	return r.h.counts.read(r.after)
 }
 
 // act does an action.
 func (r *hostRun) act(a *action, s *Seen) error {
+	a = r.floats.here(a, &r.room)
 	if a.drop {
 		return r.machine(a)
 	}
@@ -205,7 +270,11 @@ func (r *hostRun) act(a *action, s *Seen) error {
 		return p.exit()
 	}
 	rep, err := r.call(p, a)
-	s.Errno, s.Faults, s.Refused = rep.errno(), rep.faults(), rep.Refused
+	s.Errno, s.Faults, s.Refused, s.Bus = rep.errno(), rep.faults(), rep.refused(), rep.bus()
+	if k := a.op().Kind; err == nil && s.Errno == mm.OK && (k == mm.OpMap || k == mm.OpRemap) {
+		s.Addr = mm.VA(rep.Result)
+		r.floats.landed(a, s.Addr)
+	}
 	return err
 }
 
@@ -224,8 +293,18 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 				how = 2
 			}
 		}
-		return p.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
+		who := p.puppet
+		if op.Thread != 0 {
+			var err error
+			if who, err = p.other(); err != nil {
+				return reply{}, err
+			}
+		}
+		return who.do(doTouch, at, uint64(op.N), uint64(int64(op.Stride)*pageSize), how)
 	case mm.OpMap:
+		if op.Flags&(mm.MapFixed|mm.MapHint) == 0 {
+			at = 0
+		}
 		return sys(unix.SYS_MMAP, at, n, uint64(op.Access&mm.Prot), mapFlags(op), ^uint64(0), 0)
 	case mm.OpUnmap:
 		return sys(unix.SYS_MUNMAP, at, n)
@@ -234,7 +313,7 @@ func (r *hostRun) call(p *hostProc, a *action) (reply, error) {
 	case mm.OpAdvise:
 		return sys(unix.SYS_MADVISE, at, n, op.Arg)
 	case mm.OpRemap:
-		return sys(unix.SYS_MREMAP, at, n, op.Arg*pageSize, uint64(op.Flags), uint64(a.to))
+		return sys(unix.SYS_MREMAP, at, n, op.Arg*pageSize, remapFlags(op), uint64(a.to))
 	case mm.OpLock:
 		return sys(unix.SYS_MLOCK2, at, n, uint64(op.Flags&mm.LockOnFault))
 	case mm.OpUnlock:
@@ -268,9 +347,26 @@ func brk(sys func(uint64, ...uint64) (reply, error), want uint64) (reply, error)
 	return r, err
 }
 
+func remapFlags(op *mm.Op) (f uint64) {
+	if op.Flags&mm.RemapFixed != 0 {
+		f |= unix.MREMAP_FIXED
+	}
+	if op.Flags&mm.RemapMayMove != 0 {
+		f |= unix.MREMAP_MAYMOVE
+	}
+	if op.Flags&mm.RemapDontUnmap != 0 {
+		f |= unix.MREMAP_DONTUNMAP
+	}
+	return f
+}
+
 func mapFlags(op *mm.Op) uint64 {
-	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED)
-	if op.Flags&mm.MapReplaces == 0 {
+	f := uint64(unix.MAP_PRIVATE | unix.MAP_ANONYMOUS)
+	switch {
+	case op.Flags&mm.MapFixed == 0:
+	case op.Flags&mm.MapReplaces != 0:
+		f |= unix.MAP_FIXED
+	default:
 		f |= unix.MAP_FIXED_NOREPLACE
 	}
 	for _, x := range []struct {
@@ -285,5 +381,5 @@ func mapFlags(op *mm.Op) uint64 {
 			f |= x.set
 		}
 	}
-	return f
+	return hugetlbFlags(op, f)
 }

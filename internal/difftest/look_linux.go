@@ -44,7 +44,10 @@ func (r *hostRun) proc(p *hostProc, s *ProcSeen) error {
 	if err := r.h.folios.Each(p.pages, heapAt, heapAt+mm.VA(slotSize), add); err != nil {
 		return err
 	}
-	return r.h.folios.Each(p.pages, arenaAt, arenaEnd, add)
+	if err := r.h.folios.Each(p.pages, arenaAt, arenaEnd, add); err != nil {
+		return err
+	}
+	return r.h.folios.Each(p.pages, mapLow, mapTop, add)
 }
 
 // vmaReader reads the mappings of the arena from smaps.
@@ -90,7 +93,8 @@ func (v *vmaReader) read(f *os.File, all []mm.VMAInfo) ([]mm.VMAInfo, error) {
 
 // inPrograms says whether an address is one that programs map at.
 func inPrograms(at mm.VA) bool {
-	return at == anchorAt || at >= heapAt && at < heapAt+mm.VA(slotSize) || at >= arenaAt && at < arenaEnd
+	return at == anchorAt || at >= heapAt && at < heapAt+mm.VA(slotSize) || at >= arenaAt && at < arenaEnd ||
+		at >= mapLow && at < mapTop
 }
 
 // text reads the file from its start. The kernel gives whole mappings, a page

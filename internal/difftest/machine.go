@@ -91,18 +91,18 @@ func (k *machine) config(policy mm.Policy) mm.Config {
 // generateMachine draws a machine for a program that the model alone runs.
 func generateMachine(seed, n uint64) string {
 	x := rand.New(rand.NewPCG(seed, n^0x6d616368))
-	w := []string{"kernel=" + pick(x, "4.4", "4.9", "5.4", "5.8", "5.14", "6.1", "6.3", "6.6", "6.8", "6.11", "6.12",
-		"6.14", "6.16", "6.17", "6.18", "6.18", "6.18")}
+	old := pick(x, "4.4", "4.9", "5.4", "5.8", "5.14", "6.1", "6.3", "6.6")
+	w := []string{"kernel=" + pick(x, old, old, "6.8", "6.11", "6.12", "6.14", "6.16", "6.17", "6.18", "6.18", "6.18")}
 	some := func(chance int, spec string) {
 		if x.IntN(chance) == 0 {
 			w = append(w, spec)
 		}
 	}
 	some(3, "zeropage=0")
-	some(2, "mem="+pick(x, "16m", "32m", "64m", "128m", "2g"))
+	some(2, "mem="+pick(x, "16m", "16m", "32m", "64m", "2g"))
 	some(6, "nodes=2")
-	some(4, "fragments="+pick(x, "4k", "16k", "64k", "256k", "1m"))
-	some(4, "limit="+pick(x, "1m", "4m", "16m"))
+	some(3, "fragments="+pick(x, "4k", "16k", "64k", "256k", "1m"))
+	some(3, "limit="+pick(x, "1m", "2m", "4m"))
 	some(3, "tick=1")
 	return strings.Join(w, " ")
 }

@@ -12,8 +12,12 @@ type Model struct {
 	c     mm.Current
 	procs []bool // alive
 	check bool
+	pools bool     // the program has to do with hugetlb
 	tick  mm.Nanos // from one operation to the next, 0: time stands still
 	now   mm.Nanos
+
+	floats floats
+	room   action
 }
 
 // NewModel makes a machine with one process on it, under the program's policy.
@@ -32,7 +36,7 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick}
+	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick, pools: p.usesPool()}
 	ops := []mm.Op{
 		{Kind: mm.OpExec, Space: spaceOf(0)},
 		{Kind: mm.OpMap, Space: spaceOf(0), Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
@@ -48,6 +52,7 @@ func (x *Model) Close() error { return nil }
 
 // Do implements Executor.
 func (x *Model) Do(a *action, s *Seen) error {
+	a = x.floats.here(a, &x.room)
 	if a.drop {
 		x.machine(a)
 	} else if a.op().Kind == mm.OpTouch && x.tick == 0 {
@@ -71,6 +76,7 @@ func (x *Model) Do(a *action, s *Seen) error {
 			x.proc(spaceOf(i), p)
 		}
 	}
+	s.Pool = x.pool()
 	s.Counters = x.counters(s.Counters)
 	return nil
 }
@@ -84,6 +90,8 @@ func (x *Model) machine(a *action) {
 		x.m.Khugepaged()
 	case VerbSplit:
 		x.m.SplitPages(&x.c, spaceOf(a.proc), a.at, a.n)
+	case VerbPool, VerbOvercommit:
+		x.setPool(a.step)
 	}
 }
 
@@ -96,6 +104,10 @@ func (x *Model) call(a *action, s *Seen) error {
 		return err
 	}
 	s.Errno = res[0].Errno
+	if k := a.op().Kind; s.Errno == mm.OK && (k == mm.OpMap || k == mm.OpRemap) {
+		s.Addr = res[0].Addr
+		x.floats.landed(a, s.Addr)
+	}
 	s.Faults = x.m.Usage.SoftFaults - before
 	return nil
 }
@@ -108,6 +120,9 @@ func (x *Model) touch(a *action, s *Seen) {
 		case mm.Hit:
 		case mm.Done:
 			s.Faults++
+		case mm.Bus:
+			s.Bus++
+			s.Refused++
 		default:
 			s.Refused++
 		}

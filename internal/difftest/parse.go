@@ -96,7 +96,8 @@ func (s *Step) words(w []string) error {
 	switch s.Verb {
 	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
 		need = 0
-	case VerbMap, VerbTouch, VerbAdvise, VerbProtect, VerbPrctl, VerbExpect:
+	case VerbMap, VerbTouch, VerbAdvise, VerbProtect, VerbPrctl, VerbExpect, VerbPool, VerbOvercommit,
+		VerbExpectPool:
 		need = 2
 	}
 	if len(w) < need {
@@ -111,7 +112,7 @@ func (s *Step) words(w []string) error {
 			return err
 		}
 	}
-	return nil
+	return s.mapWords()
 }
 
 // first reads the words that must be there, and returns the others.
@@ -133,8 +134,14 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 		s.Name = w[0]
 		return rest, nameError(s.Name)
 	case VerbResult:
+		if w[0] == "sigbus" {
+			s.Bus = 1
+			return rest, nil
+		}
 		s.Errno, err = parseErrno(w[0])
 		return rest, err
+	case VerbPool, VerbOvercommit, VerbExpectPool:
+		return nil, s.poolWords(w)
 	case VerbBrk:
 		return rest, s.parseBrk(w[0])
 	case VerbPrctl:
@@ -188,6 +195,10 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 // option reads one of the words that may follow, in any order.
 func (s *Step) option(text string) (err error) {
 	key, value, has := strings.Cut(text, "=")
+	if text == "anywhere" && (s.Verb == VerbMap || s.Verb == VerbRemap) {
+		s.Free = true
+		return nil
+	}
 	for _, o := range options {
 		if o.verb != s.Verb || o.key != key || o.flag != 0 == has {
 			continue
@@ -219,6 +230,8 @@ var options = []option{
 	{verb: VerbMap, key: "populate", flag: mm.MapPopulate},
 	{verb: VerbMap, key: "locked", flag: mm.MapLocked},
 	{verb: VerbMap, key: "noreplace", flag: mm.MapFixed},
+	{verb: VerbMap, key: "hugetlb", set: (*Step).setHugetlb},
+	{verb: VerbMap, key: "shared", flag: mm.MapShared},
 	{verb: VerbTouch, key: "step", set: func(s *Step, v string) error {
 		t, back := strings.CutPrefix(v, "-")
 		n, err := parseLen(t)
@@ -232,6 +245,12 @@ var options = []option{
 			return fmt.Errorf("data=%s: want data=zero, of a write", v)
 		}
 		s.Access |= mm.ZeroData
+		return nil
+	}},
+	{verb: VerbTouch, key: "thread", set: func(s *Step, v string) error {
+		if s.Second = v == "2"; !s.Second {
+			return fmt.Errorf("thread=%s: want thread=2", v)
+		}
 		return nil
 	}},
 	{verb: VerbRemap, key: "to", set: (*Step).setTo},

@@ -32,7 +32,13 @@ func (s *Step) String() string {
 	case VerbFork, VerbIn:
 		add(s.Name)
 	case VerbResult:
-		add(s.Errno.String())
+		if s.Bus > 0 {
+			add("sigbus")
+		} else {
+			add(s.Errno.String())
+		}
+	case VerbPool, VerbOvercommit, VerbExpectPool:
+		add(s.poolText())
 	case VerbBrk:
 		add(map[int8]string{1: "+", -1: "-"}[s.Change] + sizeText(s.Size))
 	case VerbPrctl:
@@ -80,8 +86,14 @@ func (s *Step) optionWords(w []string) []string {
 		}
 		w = append(w, at)
 	}
+	if s.Free {
+		w = append(w, "anywhere")
+	}
 	if s.Verb == VerbMap && s.Access != mm.Read|mm.Write {
 		w = append(w, "prot="+protNames[s.Access&3])
+	}
+	if s.Verb == VerbMap && s.Flags&mm.MapHugetlb != 0 {
+		w = append(w, "hugetlb=2m")
 	}
 	for _, o := range options {
 		if o.verb == s.Verb && o.flag != 0 && s.Flags&o.flag != 0 {
@@ -97,6 +109,9 @@ func (s *Step) optionWords(w []string) []string {
 		}
 		if s.Access&mm.ZeroData != 0 {
 			w = append(w, "data=zero")
+		}
+		if s.Second {
+			w = append(w, "thread=2")
 		}
 	}
 	return w

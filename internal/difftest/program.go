@@ -35,6 +35,9 @@ const (
 	VerbUnlockAll
 	VerbSplit
 	VerbKhugepaged
+	VerbPool
+	VerbOvercommit
+	VerbExpectPool
 	numVerbs
 )
 
@@ -43,7 +46,7 @@ var verbNames = [numVerbs]string{
 	VerbRemap: "remap", VerbLock: "lock", VerbUnlock: "unlock", VerbBrk: "brk", VerbPrctl: "prctl",
 	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
 	VerbDropCaches: "drop-caches", VerbLockAll: "lock-all", VerbUnlockAll: "unlock-all", VerbSplit: "split",
-	VerbKhugepaged: "khugepaged",
+	VerbKhugepaged: "khugepaged", VerbPool: "pool", VerbOvercommit: "overcommit", VerbExpectPool: "expect-pool",
 }
 
 // String is the word that begins the step's line.
@@ -61,11 +64,17 @@ type Step struct {
 	Place  Place    // Map, Remap: where the result lies
 	Size   mm.Bytes // Remap: new length, 0 for the old; Brk: the heap's new length, or by how much
 	Change int8     // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
+	Second bool     // Touch: by the process's second thread
+	Free   bool     // Map, Remap: the kernel chooses where; with a Place, that is a hint
 	How    uint8    // LockAll: bits of lockAllNames
 	Name   string   // Fork, In: the process
 	Prctl  uint8    // an mm.THPDisable
 	Expect Expected // Expect
 	Errno  mm.Errno // Result: of the step before
+
+	// Of hugetlb.
+	Bus  int64     // Result: 1 claims that the last step's touches were refused, all by SIGBUS
+	Pool poolClaim // Pool, Overcommit: the first number; ExpectPool
 }
 
 // Area is a part of a region: bytes [From, To) from its start, where the
@@ -109,4 +118,11 @@ const (
 	stackName          = "stack"
 	stackSpan          = 8 << 20 // what a stack may grow to, the usual RLIMIT_STACK
 	pmdSize   mm.Bytes = 2 << 20
+)
+
+// Where the kernel places mappings: 128 MB below the end of what a program can
+// map, randomisation off and stacks bound; a hint may lie above that.
+const (
+	mapTop mm.VA = 1<<47 - pageSize
+	mapLow       = mapTop - 2<<30
 )

@@ -213,3 +213,46 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// neverCounted are counters that no program can move, and why.
+var neverCounted = map[string]string{
+	"split_failed":          "nothing pins pages",
+	"thp_split_page_failed": "nothing pins pages",
+}
+
+// TestNothingMissing: all that programs may have occurs in a few hundred of
+// them, as they are for the kernel or for the model alone.
+func TestNothingMissing(t *testing.T) {
+	rules, err := mm.RulesFor("6.18")
+	if err != nil {
+		t.Fatal(err)
+	}
+	never := map[string]int{}
+	for _, vary := range []bool{false, true} {
+		o := Options{Seed: 5, Programs: 250, Steps: 40, Rules: rules, Split: true, Vary: vary}
+		if vary {
+			o.Programs *= 2 // there are many sizes to run out of
+		}
+		rep, err := CheckModel(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range rep.Stats.Zeros() {
+			never[name]++
+		}
+	}
+	for name, n := range never {
+		why := ""
+		if n < 2 {
+			continue
+		}
+		for what, reason := range neverCounted {
+			if strings.HasSuffix(name, what) {
+				why = reason
+			}
+		}
+		if why == "" {
+			t.Errorf("%s: never", name)
+		}
+	}
+}

@@ -33,11 +33,11 @@ hello:
 	XORL R15, R15
 	JMP  area
 
-	// All pages of the area are made writable here, outside what is measured:
-	// a fork has taken that away.
+	// All pages of both areas, one for each thread, are made writable here, outside
+	// what is measured: a fork has taken that away.
 area:
-	MOVQ R12, AX
-	MOVL $16, CX
+	MOVQ $0x400000, AX
+	MOVL $32, CX
 each:
 	ORB  $0, 0(AX)
 	ADDQ $4096, AX
@@ -79,6 +79,10 @@ each:
 	JEQ  fork
 	CMPQ AX, $3
 	JEQ  poke
+	CMPQ AX, $4
+	JEQ  thread
+	CMPQ AX, $5
+	JEQ  spin
 
 	MOVQ 8(R12), AX // any system call
 	MOVQ 16(R12), DI
@@ -136,6 +140,23 @@ fork:
 	MOVQ 8(R12), R13
 	JMP  hello
 
+	// Thread: descriptor of its socket, start of its area. It has no stack, but
+	// none is used; its signal stack is set by a command.
+thread:
+	MOVL $56, AX // clone
+	MOVL $0x50f00, DI // VM, FS, FILES, SIGHAND, THREAD, SYSVSEM
+	XORL SI, SI
+	XORL DX, DX
+	XORL R10, R10
+	MOVQ 8(R12), R8
+	MOVQ 16(R12), R9
+	SYSCALL
+	CMPQ AX, $0
+	JNE  done
+	MOVQ R8, R13
+	MOVQ R9, R12
+	JMP  hello
+
 	// Poke: address, value.
 poke:
 	MOVQ 8(R12), R8
@@ -144,6 +165,21 @@ poke:
 	XORL AX, AX
 	JMP  done
 
+	// Spin: address of two words, most rounds. It sets the second word and goes
+	// on until the first is not zero.
+spin:
+	MOVQ 8(R12), R8
+	MOVQ 16(R12), R9
+	MOVL $1, 4(R8)
+spinOne:
+	CMPQ R9, $0
+	JEQ  touched
+	CMPL 0(R8), $0
+	JNE  touched
+	PAUSE
+	DECQ R9
+	JMP  spinOne
+
 quit:
 	MOVL $231, AX // exit_group
 	XORL DI, DI
@@ -151,9 +187,13 @@ quit:
 	BYTE $0x0f; BYTE $0x0b; BYTE $0x0f; BYTE $0x0b; BYTE $'e'; BYTE $'n'; BYTE $'d'; BYTE $'1'
 
 // The handler of SIGSEGV and SIGBUS counts in the saved R14 and skips the
-// instruction.
+// instruction. SIGBUS counts in the upper half too.
 TEXT ·puppetSignal(SB), NOSPLIT|NOFRAME, $0-0
 	INCQ 88(DX)
+	CMPL DI, $7
+	JNE  segv
+	INCL 92(DX)
+segv:
 	ADDQ $5, 168(DX)
 	MOVL $15, AX // rt_sigreturn; RSP stands at the restorer's address, which is skipped
 	ADDQ $8, SP

@@ -24,21 +24,22 @@ import (
 const (
 	puppetAreaAt  = 0x400000
 	puppetCodeAt  = uint64(heapAt) - pageSize // the heap begins behind it
-	puppetAreaLen = 16 * pageSize
+	puppetAreaLen = 16 * pageSize             // of one thread; two threads have one each
 	puppetStack   = puppetAreaAt + 2*pageSize
 	puppetPokes   = puppetAreaAt + 1024 // room for arguments in memory
 )
 
-// maxPuppets is how many processes a program may have at one time.
-const maxPuppets = maxProcs + 1
+// maxPuppets is how many threads there may be beside the first process: two in
+// each of a program's and of the decoy, and one for each CPU that is to be held.
+func maxPuppets() int { return 2*(maxProcs+1) + min(runtime.NumCPU()-1, mostHeld) }
 
 // puppets are one first process, which only forks, and the sockets of those
 // that it and they fork. The first keeps huge pages off for itself.
 type puppets struct {
 	cmd  *exec.Cmd
 	file *os.File
-	ours [maxPuppets + 1]int // our ends; 0 is the first process's
-	free []int               // sockets that no process uses
+	ours []int // our ends; 0 is the first process's
+	free []int // sockets that no process uses
 }
 
 // puppet is one process.
@@ -47,6 +48,7 @@ type puppet struct {
 	socket int // index in set.ours
 	pid    int
 	pidfd  int
+	second *puppet // the other thread, nil until a step asks for it
 }
 
 // reply is what a puppet says of one command.
@@ -67,6 +69,11 @@ func (r *reply) errno() mm.Errno {
 	return mm.OK
 }
 
+// refused and bus are how many touches were refused, and got SIGBUS: the
+// signal handler counts the one in the low half, the other in the high half.
+func (r *reply) refused() uint64 { return r.Refused & (1<<32 - 1) }
+func (r *reply) bus() uint64     { return r.Refused >> 32 }
+
 func (r *reply) faults() uint64 {
 	return r.MinorAfter - r.MinorBefore + r.MajorAfter - r.MajorBefore
 }
@@ -77,6 +84,8 @@ const (
 	doTouch
 	doFork
 	doPoke
+	doThread
+	doSpin
 )
 
 // puppetELF builds the program: one segment of code, one of zeroes.
@@ -96,7 +105,7 @@ func puppetELF() []byte {
 		uint16(64), uint16(56), uint16(2), uint16(64), uint16(0), uint16(0))
 	w(uint32(1), uint32(5), uint64(0), uint64(puppetCodeAt), uint64(puppetCodeAt), total, total, uint64(pageSize))
 	w(uint32(1), uint32(6), uint64(0), uint64(puppetAreaAt), uint64(puppetAreaAt), uint64(0),
-		uint64(puppetAreaLen), uint64(pageSize))
+		uint64(2*puppetAreaLen), uint64(pageSize))
 	b.Write(code)
 	b.Write(signal)
 	return b.Bytes()
@@ -134,12 +143,12 @@ func (s *puppets) start() error {
 	s.cmd = exec.Command(path)
 	s.cmd.Args, s.cmd.Env = []string{"hugelab-difftest"}, []string{}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	for i := range s.ours {
+	for i := range maxPuppets() + 1 {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
 		}
-		s.ours[i] = pair[0]
+		s.ours = append(s.ours, pair[0])
 		theirs := os.NewFile(uintptr(pair[1]), "helper's socket")
 		defer theirs.Close()
 		s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, theirs)
@@ -173,6 +182,16 @@ func startUnshuffled(cmd *exec.Cmd) error {
 	}
 	unix.RawSyscall(unix.SYS_PERSONALITY, was|addrNoRandomize, 0, 0)
 	defer unix.RawSyscall(unix.SYS_PERSONALITY, was, 0, 0)
+	// Where mappings go depends on how far the stack may grow, too.
+	var limit unix.Rlimit
+	if err := unix.Prlimit(0, unix.RLIMIT_STACK, nil, &limit); err != nil {
+		return fmt.Errorf("stack limit: %w", err)
+	}
+	bound := unix.Rlimit{Cur: stackSpan, Max: limit.Max}
+	if err := unix.Prlimit(0, unix.RLIMIT_STACK, &bound, nil); err != nil {
+		return fmt.Errorf("stack limit: %w", err)
+	}
+	defer unix.Prlimit(0, unix.RLIMIT_STACK, &limit, nil)
 	return cmd.Start()
 }
 
@@ -199,9 +218,7 @@ func (s *puppets) first() *puppet { return &puppet{set: s, pid: s.cmd.Process.Pi
 // close ends all processes: each ends when its socket does.
 func (s *puppets) close() {
 	for _, fd := range s.ours {
-		if fd != 0 {
-			unix.Close(fd)
-		}
+		unix.Close(fd)
 	}
 	if s.cmd != nil && s.cmd.Process != nil {
 		s.cmd.Process.Kill()
@@ -242,7 +259,6 @@ func (p *puppet) prepare() error {
 		func() error { return words(1, restorer, handler, 0) }, // SIG_IGN: no zombies
 		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGCHLD), puppetPokes, 0, 8) },
 		func() error { return p.unmapOthers(call) },
-		func() error { return p.limitStack() },
 		func() error { return words(1) },
 		func() error { return call(unix.SYS_SCHED_SETAFFINITY, 0, 8, puppetPokes) },
 	}
@@ -296,7 +312,7 @@ func (p *puppet) receive() (r reply, err error) {
 func (p *puppet) fork() (*puppet, reply, error) {
 	s := p.set
 	if len(s.free) == 0 {
-		return nil, reply{}, fmt.Errorf("more than %d processes", maxPuppets)
+		return nil, reply{}, fmt.Errorf("more than %d processes", maxPuppets())
 	}
 	c := &puppet{set: s, socket: s.free[len(s.free)-1], pidfd: -1}
 	r, err := p.do(doFork, uint64(3+c.socket))
@@ -315,6 +331,40 @@ func (p *puppet) fork() (*puppet, reply, error) {
 	return c, r, err
 }
 
+// other is the process's second thread, which begins when it is first asked for.
+func (p *puppet) other() (*puppet, error) {
+	if p.second != nil {
+		return p.second, nil
+	}
+	s := p.set
+	if len(s.free) == 0 {
+		return nil, fmt.Errorf("more than %d threads", len(s.ours)-1)
+	}
+	t := &puppet{set: s, socket: s.free[len(s.free)-1], pid: p.pid, pidfd: -1}
+	area := uint64(puppetAreaAt + puppetAreaLen)
+	r, err := p.do(doThread, uint64(3+t.socket), area)
+	if err == nil && r.errno() != mm.OK {
+		err = fmt.Errorf("thread: %w", r.errno())
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.free = s.free[:len(s.free)-1]
+	if _, err := t.receive(); err != nil {
+		return nil, err
+	}
+	for i, x := range []uint64{area + 2*pageSize, 0, puppetAreaLen - 2*pageSize} {
+		if _, err := t.do(doPoke, area+1024+8*uint64(i), x); err != nil {
+			return nil, err
+		}
+	}
+	if r, err := t.do(doSyscall, unix.SYS_SIGALTSTACK, area+1024, 0); err != nil || r.errno() != mm.OK {
+		return nil, fmt.Errorf("thread: signal stack: %s, %w", r.errno(), err)
+	}
+	p.second = t
+	return t, nil
+}
+
 // exit ends the process and waits until its memory has gone.
 func (p *puppet) exit() error {
 	defer unix.Close(p.pidfd)
@@ -330,6 +380,9 @@ func (p *puppet) exit() error {
 		}
 		if n > 0 {
 			p.set.free = append(p.set.free, p.socket)
+			if p.second != nil {
+				p.set.free = append(p.set.free, p.second.socket)
+			}
 			return nil
 		}
 	}

@@ -53,6 +53,16 @@ func TestPuppet(t *testing.T) {
 	if r = do(c, doTouch, at-3*pageSize, 8, pageSize, 1); r.Refused != 3 || r.faults() != 5 {
 		t.Errorf("child: %+v, want 3 refused, 5 faults", r)
 	}
+	second, err := c.other()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r = do(second, doTouch, at-pageSize, 10, pageSize, 1); r.Refused != 1 || r.faults() != 4 {
+		t.Errorf("second thread: %+v, want 1 refused, 4 faults", r)
+	}
+	if r = do(c, doTouch, at, 9, pageSize, 1); r.faults() != 0 {
+		t.Errorf("first thread behind it: %+v", r)
+	}
 	if err := c.exit(); err != nil {
 		t.Error(err)
 	}

@@ -32,8 +32,3 @@ func (p *puppet) unmapOthers(call func(nr uintptr, a ...uint64) error) error {
 	}
 	return nil
 }
-
-// limitStack bounds what stacks grow to, whatever this process was given.
-func (p *puppet) limitStack() error {
-	return unix.Prlimit(p.pid, unix.RLIMIT_STACK, &unix.Rlimit{Cur: stackSpan, Max: unix.RLIM_INFINITY}, nil)
-}

@@ -44,11 +44,12 @@ type Report struct {
 	Kernel     string         `json:"kernel"`
 	Seed       uint64         `json:"seed"`
 	Programs   int            `json:"programs"`
-	Rerun      int            `json:"rerun"`         // differed once and not again: others moved a counter
+	Rerun      int            `json:"rerun"`         // differed once: others moved a counter, or it is a mismatch
 	Because    map[string]int `json:"rerun_because"` // what differed then
 	Steps      int            `json:"steps"`
 	Pages      int            `json:"pages_compared"`
 	Counters   int            `json:"counters_compared"`
+	Unsettled  int            `json:"unsettled"` // never agreed, and never differed in the same way
 	Mismatches []Mismatch     `json:"mismatches"`
 	Seconds    float64        `json:"seconds"`
 	Held       float64        `json:"seconds_holding_settings"` // the rest was waiting for others
@@ -104,7 +105,7 @@ func (r *Report) add(p *Program, out *Outcome) {
 func CheckModel(ctx context.Context, o Options) (*Report, error) {
 	rep := newReport(&o)
 	begin := time.Now()
-	for n := 0; ctx.Err() == nil && !rep.enough(&o) && !o.done(n, begin); n++ {
+	for n := 0; ctx.Err() == nil && !rep.enough(&o) && !o.done(n, time.Since(begin)); n++ {
 		p := o.program(n)
 		watch, err := o.watch(p)
 		if err != nil {
@@ -126,12 +127,12 @@ func CheckModel(ctx context.Context, o Options) (*Report, error) {
 // model starts the model.
 func (o *Options) model(p *Program) (Executor, error) { return NewModel(p, o.Rules, o.Paranoid) }
 
-// done says whether nothing is left to do after n programs.
-func (o *Options) done(n int, begin time.Time) bool {
+// done says whether nothing is left to do after n programs and so long.
+func (o *Options) done(n int, busy time.Duration) bool {
 	switch {
 	case len(o.Files) > 0:
 		return n >= len(o.Files)
-	case o.Time > 0 && time.Since(begin) >= o.Time:
+	case o.Time > 0 && busy >= o.Time:
 		return true
 	}
 	return o.Programs > 0 && n >= o.Programs
@@ -146,7 +147,10 @@ func (o *Options) program(n int) *Program {
 		return o.Files[n]
 	}
 	group := uint64(n / perPolicy)
-	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3), o.Steps, o.Split)
+	if o.Vary {
+		group = uint64(n / 3) // no settings to change
+	}
+	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3 && !o.Vary), o.Steps, o.Split)
 	if o.Vary {
 		p.Machine = generateMachine(o.Seed, uint64(n))
 	}

@@ -101,17 +101,22 @@ func Judge(p *Program, model Starter, answers *Answers, watch Watcher) (out Outc
 	var m Seen
 	var h *Seen
 	var counter *Difference
+	var f floats
 	for i := range actions {
+		var room action
 		a := &actions[i]
 		if answers != nil && i >= len(answers.Steps) {
 			return out, answers.Err
 		}
-		if a.step.Verb == VerbExpect || a.step.Verb == VerbResult {
-			out.Difference = expect(a, &m, h)
+		if v := a.step.Verb; v == VerbExpect || v == VerbResult || v == VerbExpectPool {
+			out.Difference = expect(f.here(a, &room), &m, h)
 		} else if !a.none {
 			m.reset()
 			if err = x.Do(a, &m); err != nil {
 				return out, fmt.Errorf("%s: step %d: %s: model: %w", p.Name, i+1, a.step, err)
+			}
+			if m.Addr != 0 {
+				f.landed(a, m.Addr)
 			}
 			if answers != nil {
 				h = &answers.Steps[i]
@@ -172,7 +177,16 @@ func (o *Outcome) saw(s *Seen) {
 
 // expect holds a program's claim against the sides; h is nil where one runs.
 func expect(a *action, m, h *Seen) *Difference {
-	if a.step.Verb == VerbResult {
+	switch {
+	case a.step.Verb == VerbExpectPool:
+		return expectPool(&a.step.Pool, m, h)
+	case a.step.Verb == VerbResult && a.step.Bus > 0:
+		if m.Bus == 0 || m.Bus != m.Refused {
+			return &Difference{What: "result", Model: fmt.Sprintf("%d of %d refused touches", m.Bus, m.Refused),
+				Host: "SIGBUS expected"}
+		}
+		return nil
+	case a.step.Verb == VerbResult:
 		if m.Errno != a.step.Errno {
 			return &Difference{What: "result", Model: m.Errno.String(), Host: a.step.Errno.String() + " expected"}
 		}

@@ -17,9 +17,12 @@ type Executor interface {
 
 // Seen is what one side shows after a step.
 type Seen struct {
-	Errno    mm.Errno // of the step's call
-	Faults   uint64   // that the step completed, hardware and soft ones
-	Refused  uint64   // touches that were refused
+	Errno    mm.Errno  // of the step's call
+	Faults   uint64    // that the step completed, hardware and soft ones
+	Refused  uint64    // touches that were refused
+	Addr     mm.VA     // where a map or a remap landed, 0 if it was refused
+	Bus      uint64    // of the refused ones, those that got SIGBUS
+	Pool     *PoolSeen // nil where the program has nothing to do with hugetlb
 	Procs    []ProcSeen
 	Counters []int64 // by CounterNames, since the program began
 }

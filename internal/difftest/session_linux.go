@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +21,8 @@ const (
 	holdFor   = 8 * time.Second
 	holdMost  = 50 * time.Second
 	shrinkFor = 10 * time.Second
-	tries     = 5 // runs of a program before a difference is believed
+	tries     = 5  // runs with the same difference before a counter's is believed
+	mostTries = 25 // runs of one program
 )
 
 // Available says why the kernel side cannot run here, nil if it can.
@@ -50,11 +52,16 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	}
 	s := &session{Options: o, ctx: ctx, begin: time.Now()}
 	s.rep = newReport(&o)
+	runtime.LockOSThread() // the host belongs to it
+	defer runtime.UnlockOSThread()
 	var err error
 	if s.h, err = OpenHost(); err != nil {
 		return s.rep, err
 	}
 	defer s.h.Close()
+	if s.h.aloneErr != nil {
+		s.note(s.h.aloneErr.Error() + ": others run beside it, and may move counters")
+	}
 	j := startJudge(&s.Options)
 	defer j.stop()
 	s.judge = j
@@ -88,7 +95,16 @@ func (s *session) done() bool {
 	case s.ctx.Err() != nil, s.rep.enough(&s.Options):
 		return true
 	}
-	return s.Options.done(s.next, s.begin)
+	return s.Options.done(s.next, s.busy())
+}
+
+// busy is how long the settings have been held, all in all.
+func (s *session) busy() time.Duration {
+	d := time.Duration(s.rep.Held * float64(time.Second))
+	if !s.from.IsZero() {
+		d += time.Since(s.from)
+	}
+	return d
 }
 
 // hold takes the settings for a while and runs programs.
@@ -110,6 +126,7 @@ func (s *session) hold() error {
 		err = rerr
 	}
 	s.rep.Held += time.Since(s.from).Seconds()
+	s.from = time.Time{}
 	return err
 }
 
@@ -157,10 +174,13 @@ func (s *session) batch(set *kernel.Session) error {
 	return s.results(true)
 }
 
+// start starts a program on this host.
+func (s *session) start(p *Program) (Executor, error) { return s.h.Start(p) }
+
 func (s *session) record(p *Program) (*job, error) {
 	j := s.judge.job(p)
 	var err error
-	j.answers, err = Record(p, func(p *Program) (Executor, error) { return s.h.Start(p) }, j.answers)
+	j.answers, err = Record(p, s.start, j.answers)
 	return j, err
 }
 
@@ -181,32 +201,36 @@ func (s *session) results(all bool) error {
 }
 
 // one deals with a program that is judged: it is run until it agrees, or
-// differs every time.
+// differs in the same way again and again.
 func (s *session) one(j *job) error {
 	p := j.p
+	if j.err != nil { // a process that did not answer in time: once more
+		if _, j.err = Record(p, s.start, j.answers); j.err == nil {
+			j.out, j.err = Judge(p, s.model, j.answers, nil)
+		}
+	}
 	if j.err != nil {
 		return fmt.Errorf("%s: %w\n%s", p.Name, j.err, p)
 	}
 	s.rep.add(p, &j.out)
-	d := j.out.Difference
+	what, d := agreed, j.out.Difference
 	if d != nil {
-		first := d
-		if d = s.believed(j, d); d == nil {
-			s.rep.again(first)
-		}
+		s.rep.again(d)
+		what, d = s.settled(j, d)
 	}
-	if s.Save != nil {
+	if what == unsettled {
+		s.rep.Unsettled++
+	} else if s.Save != nil {
 		if err := s.Save(p, j.answers); err != nil {
 			return err
 		}
 	}
+	if what == differs {
+		s.rep.mismatch(&s.Options, s.small(p, d))
+	}
 	if s.OnProgress != nil {
 		s.OnProgress(s.rep)
 	}
-	if d == nil {
-		return nil
-	}
-	s.rep.mismatch(&s.Options, s.small(p, d))
 	return nil
 }
 
@@ -217,11 +241,10 @@ func (s *session) small(p *Program, d *Difference) *Mismatch {
 		if time.Now().After(end) {
 			return nil
 		}
-		got := s.believed(&job{p: q}, nil)
-		if got == nil || got.What != d.What {
-			return nil
+		if is, got := s.settled(&job{p: q}, nil); is == differs && got.What == d.What {
+			return got
 		}
-		return got
+		return nil
 	})
 	if sd == nil {
 		small, sd = p, d
@@ -229,28 +252,44 @@ func (s *session) small(p *Program, d *Difference) *Mismatch {
 	return &Mismatch{From: p.Name, Program: small.String(), Difference: *sd}
 }
 
-// believed runs a program again: a difference counts when it is there every
-// time, and a counter's when it is the same every time. Others on the machine
-// move counters, and now and then pages. The answers kept are the last ones.
-func (s *session) believed(j *job, d *Difference) *Difference {
-	side := func(p *Program) (Executor, error) { return s.h.Start(p) }
-	for range tries {
+// verdict is what came of running a program again and again.
+type verdict int
+
+const (
+	agreed    verdict = iota
+	differs           // in the same way each time
+	unsettled         // now so, now so: somebody else moves what is compared
+)
+
+// settled runs a program until both sides agree, or until they differ in the
+// same way enough times in a row: tries for a counter, which others on the
+// machine can move, and twice for all else. d is how they differed before. The
+// answers that are kept are the last ones.
+func (s *session) settled(j *job, d *Difference) (verdict, *Difference) {
+	row := 0
+	if d != nil {
+		row = 1
+	}
+	for range mostTries {
 		var err error
-		if j.answers, err = Record(j.p, side, j.answers); err != nil {
-			return nil
+		if j.answers, err = Record(j.p, s.start, j.answers); err != nil {
+			return unsettled, nil
 		}
 		out, err := Judge(j.p, s.model, j.answers, nil)
 		got := out.Difference
 		switch {
-		case err != nil || got == nil:
-			return nil
-		case d == nil:
-		case got.What != d.What, d.Counter && *got != *d:
-			return nil
-		case !got.Counter:
-			return got
+		case err != nil:
+			return unsettled, nil
+		case got == nil:
+			return agreed, nil
+		case d != nil && *got == *d:
+			row++
+		default:
+			d, row = got, 1
 		}
-		d = got
+		if row >= tries || row >= 2 && !d.Counter {
+			return differs, d
+		}
 	}
-	return d
+	return unsettled, nil
 }

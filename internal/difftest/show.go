@@ -77,7 +77,13 @@ func (s *Show) lines(seen *Seen) []string {
 	if seen.Refused > 0 {
 		head += fmt.Sprintf(", %d touches refused", seen.Refused)
 	}
+	if seen.Bus > 0 {
+		head += " by SIGBUS"
+	}
 	all = append(all, head)
+	if seen.Pool != nil {
+		all = append(all, "pool   "+seen.Pool.String())
+	}
 	if s.maps {
 		all = s.mappings(all, seen)
 	}
@@ -108,6 +114,9 @@ func (s *Show) mappings(all []string, seen *Seen) []string {
 // which is 2 MB aligned.
 func (s *Show) where(at mm.VA, n int) string {
 	in := s.places[len(s.places)-1]
+	if at >= mapLow {
+		return fmt.Sprintf("%#x..%#x", uint64(at), uint64(at)+uint64(n)*pageSize)
+	}
 	if at >= arenaAt {
 		in = s.places[min(int(uint64(at-arenaAt)/uint64(slotSize)), len(s.places)-2)]
 	}

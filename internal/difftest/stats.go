@@ -55,7 +55,7 @@ func (s *Stats) init() {
 		return m
 	}
 	s.Verbs = zeros(verbNames[1:])
-	for _, v := range []Verb{VerbExpect, VerbResult} {
+	for _, v := range []Verb{VerbExpect, VerbResult, VerbExpectPool} {
 		delete(s.Verbs, v.String()) // nobody generates claims
 	}
 	s.Forms = zeros(formNames)
@@ -94,6 +94,9 @@ func (s *Stats) add(p *Program, out *Outcome) {
 			strings.HasPrefix(w, "max_ptes") {
 			w = w[:len(w)-len(value)] + "N"
 		}
+		if key, _, ok := strings.Cut(w, "=2m:"); ok {
+			w = key + "=2m:N"
+		}
 		s.Policies[w]++
 	}
 	for o, n := range out.Orders {
@@ -113,7 +116,8 @@ func (s *Stats) add(p *Program, out *Outcome) {
 // policyForms are the settings that policies may have.
 func policyForms() []string {
 	all := []string{"use_zero_page=0", "shrink_underused=0", "khugepaged_defrag=0", "max_ptes_none=N",
-		"max_ptes_shared=N", "max_ptes_swap=N"}
+		"max_ptes_shared=N", "max_ptes_swap=N",
+		"pool=2m:N", "overcommit=2m:N"}
 	for _, m := range []string{"always", "madvise", "never"} {
 		all = append(all, "enabled="+m)
 	}
@@ -134,11 +138,13 @@ var formNames = []string{
 	"fork to a third process and more",
 	"map aligned", "map not aligned", "map beside or over another", "map noreplace", "map stack flag", "map noreserve",
 	"map populate", "map locked", "map a stack", "map 64 MB", "map read-only", "map without access",
-	"touch read", "touch write", "touch write zeros", "touch one page", "touch forward", "touch backward",
+	"map anywhere", "map with a hint", "remap anywhere",
+	"touch by a second thread", "touch read", "touch write", "touch write zeros", "touch one page", "touch forward", "touch backward",
 	"touch strided", "touch strided backward", "touch the stack", "touch the heap",
 	"remap grows in place", "remap moves", "remap moves and changes size", "remap keeps",
 	"protect none", "protect r", "protect w", "protect rw", "lock onfault",
 	"brk to a length", "brk up", "brk down", "prctl off", "prctl on", "prctl except-advised",
+	"map hugetlb", "map hugetlb shared", "map hugetlb noreserve",
 	"lock-all current", "lock-all future", "lock-all onfault", "area whole", "area one page", "area part",
 }
 
@@ -159,6 +165,7 @@ func (s *Step) forms() (all []string) {
 		s.touchForms(add)
 	case VerbRemap:
 		add(s.Name == "", "remap grows in place")
+		add(s.Free, "remap anywhere")
 		add(s.Name != "" && s.Size == 0 && s.Flags == 0, "remap moves")
 		add(s.Name != "" && s.Size != 0, "remap moves and changes size")
 		add(s.Flags&mm.RemapDontUnmap != 0, "remap keeps")
@@ -179,10 +186,12 @@ func (s *Step) forms() (all []string) {
 }
 
 func (s *Step) mapForms(add func(bool, string)) {
-	add(s.Place.In == "" && s.Place.At%pmdSize == 0, "map aligned")
+	add(!s.Free && s.Place.In == "" && s.Place.At%pmdSize == 0, "map aligned")
 	add(s.Place.At%pmdSize != 0, "map not aligned")
 	add(s.Place.In != "", "map beside or over another")
 	add(s.Flags&mm.MapFixed != 0, "map noreplace")
+	add(s.Free && s.Place == (Place{}), "map anywhere")
+	add(s.Free && s.Place != (Place{}), "map with a hint")
 	add(s.Flags&mm.MapStack != 0, "map stack flag")
 	add(s.Flags&mm.MapNoReserve != 0, "map noreserve")
 	add(s.Flags&mm.MapPopulate != 0, "map populate")
@@ -191,12 +200,17 @@ func (s *Step) mapForms(add func(bool, string)) {
 	add(s.Area.To == 64<<20, "map 64 MB")
 	add(s.Access&mm.Prot == mm.Read, "map read-only")
 	add(s.Access&mm.Prot == 0, "map without access")
+	huge := s.Flags&mm.MapHugetlb != 0
+	add(huge, "map hugetlb")
+	add(huge && s.Flags&mm.MapShared != 0, "map hugetlb shared")
+	add(huge && s.Flags&mm.MapNoReserve != 0, "map hugetlb noreserve")
 }
 
 func (s *Step) touchForms(add func(bool, string)) {
 	add(s.Access&mm.Write == 0, "touch read")
 	add(s.Access&mm.Write != 0, "touch write")
 	add(s.Access&mm.ZeroData != 0, "touch write zeros")
+	add(s.Second, "touch by a second thread")
 	add(s.Area.Single, "touch one page")
 	add(!s.Area.Single && s.Step == 0, "touch forward")
 	add(s.Step == -pageSize, "touch backward")

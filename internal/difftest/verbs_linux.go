@@ -21,6 +21,8 @@ func (r *hostRun) machine(a *action) error {
 	switch a.step.Verb {
 	case VerbKhugepaged:
 		return khugepagedPass()
+	case VerbPool, VerbOvercommit:
+		return setPool(a.step)
 	case VerbSplit:
 		f, err := splitFile()
 		if err != nil {

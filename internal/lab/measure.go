@@ -138,12 +138,8 @@ func (w *verifier) keep(ctx context.Context, j *job) error {
 		return &NotSameWork{err.Error(),
 			"a build finds its work done: --prepare 'make clean' undoes it; --input FILE gives the same input"}
 	}
-	pol := row.Policy
-	if j.part != active {
-		pol = still(pol)
-	}
 	in := w.Input
-	in.Policies = []predict.Named{{Name: row.Name, Policy: pol}}
+	in.Policies, in.Still = []predict.Named{{Name: row.Name, Policy: row.Policy}}, j.part != active
 	in.Layouts, in.Shift = 1, func(_, n int) mm.Shift { return shift(n) }
 	got, err := predict.Run(ctx, in)
 	if errors.Is(err, context.Canceled) {

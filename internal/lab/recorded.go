@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/hugelab/hugelab/internal/predict"
 	"github.com/hugelab/hugelab/mm"
@@ -19,8 +18,7 @@ type recorded struct {
 	ends  []End
 	page  mm.Bytes
 	exit  int
-	other time.Duration // time in the kernel that was not for memory, or none that the model knows of
-	known bool          // other is known
+	times predict.SystemTime // what the recorded run tells of time in the kernel
 }
 
 // readRecorded reads a recording once through a model without huge pages.
@@ -49,7 +47,7 @@ func readRecorded(ctx context.Context, in predict.Input) (*recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.other, rec.known = p.Rest, p.RestKnown
+	rec.times = p.Times
 	return rec, nil
 }
 

@@ -115,7 +115,7 @@ func TestSystem(t *testing.T) {
 	for _, s := range []time.Duration{2 * time.Second, 9 * time.Second, 4 * time.Second} {
 		c.Pairs = append(c.Pairs, Pair{predict.Row{Kernel: time.Second}, Run{System: s}})
 	}
-	v := Verification{Other: 2 * time.Second}
+	v := Verification{Times: predict.SystemTime{Scale: 1, Rest: 2 * time.Second}}
 	if s := v.System(&c); s.Predicted != 3 || s.Median != 4 || s.Error != -0.25 {
 		t.Errorf("%+v", s)
 	}

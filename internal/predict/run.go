@@ -27,6 +27,7 @@ type Input struct {
 	Profile    *hw.Profile   // nil: the first preset
 	Example    bool          // the recording is the embedded one
 
+	Still     bool          // khugepaged never does a pass
 	Settle    time.Duration // khugepaged's time after the program's end
 	Layouts   int           // address-space layouts, 0 for the recorded one
 	Seed      uint64        // of the layouts
@@ -152,8 +153,7 @@ func (in *Input) pass(ctx context.Context, p *Prediction, layout int) (rows []Ro
 			program, _ := never.machine.WorkDone()
 			base = time.Duration(in.Profile.PriceSum(program))
 		}
-		p.Rest, p.RestUnknown = restOf(r, p.Recording.Faults, in, base)
-		p.RestKnown = p.RestUnknown == ""
+		p.Times = systemOf(r, p.Recording.Faults, in, base)
 		if in.ByMapping {
 			p.Mappings = mappingsOf(f.tracks, replay, p.Sizes)
 		}
@@ -186,7 +186,7 @@ func (in *Input) machine(p *Prediction, h *trace.Header, layout int) (mm.Config,
 	cfg := mm.Config{
 		Nodes: []mm.Node{{Mem: memoryOf(h)}}, CPUs: min(max(h.CPUs, 1), mostCPUs), BasePage: sizes.Base,
 		Rules: rules, Free: spreadFree(in.Memory, memoryOf(h), sizes), Limit: mm.Pages(in.Limit / sizes.Base),
-		Seed: in.Seed, ByRegion: in.ByMapping, StopAtOOM: true,
+		Seed: in.Seed, ByRegion: in.ByMapping, StopAtOOM: true, Still: in.Still,
 	}
 	layouts := in.Layouts
 	if layouts == 0 && (recErr != nil || rules.AlignTHP != recorded.AlignTHP) {

@@ -22,7 +22,6 @@ type Suite struct {
 	Memory      uint64 // bytes
 	Profile     string // the machine profile that priced the work
 	Runs        int    // of each policy, asked
-	PeakBy      string
 	Interrupted bool
 }
 

@@ -74,7 +74,7 @@ func TestVerifyJSON(t *testing.T) {
 // TestSuite: the text and the Markdown, and what is beyond the bars.
 func TestSuite(t *testing.T) {
 	p, v := verified()
-	s := &Suite{Kernel: "6.18.1", CPUs: 2, Memory: 8 << 30, Profile: "vm", Runs: 3, PeakBy: "looking",
+	s := &Suite{Kernel: "6.18.1", CPUs: 2, Memory: 8 << 30, Profile: "vm", Runs: 3,
 		Programs: []SuiteProgram{
 			{Name: "gcc", Skipped: "gcc: not installed: gcc"},
 			{Name: "sort", Prediction: p, Verified: v},

@@ -51,7 +51,7 @@ var publishedFiles embed.FS
 
 // publishedOrder is the order of printing.
 var publishedOrder = []string{
-	"anon-w-seq-hugetlb", "ebizzy-thp", "ebizzy-mTRp-16", "ebizzy-mTt-16", "page-fault3", "thp-migration",
+	"anon-w-seq-hugetlb", "anon-w-seq-thp", "anon-cow-seq", "ebizzy-thp", "ebizzy-mTRp-16", "ebizzy-mTt-16", "page-fault3", "thp-migration",
 	"folio-sizes", "hvo", "gup-1g",
 }
 

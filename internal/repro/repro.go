@@ -71,8 +71,11 @@ func (v Values) Get(name string) (float64, bool) {
 // Results are all published results that the model has, in any order: they are
 // printed in the order of Names.
 func Results() []Result {
-	return []Result{
+	return append([]Result{
+		anonWSeqHugetlb(),
+		anonWSeqTHP(),
+		anonCowSeq(),
 		thpMigration(),
 		folioSizes(),
-	}
+	}, spfResults()...)
 }
