@@ -81,6 +81,12 @@ var Keys = append([]Key{
 	{"kernel.factor", "", "all kernel work takes this many times what its prices say", 1},
 	{"user.touch", "ns", "a program's access to a page that its TLB does not know", 25},
 
+	{"walk.walkers", "", "walks that go on at the same time", 2},
+	{"gup.fill", "", "instructions for an entry of the array that get_user_pages fills", 10},
+	{"gup.head", "", "instructions for the look-up of a page's head in a loop over such an array", 11},
+	{"gup.release", "", "instructions for the release of one page by itself, beside its atomic operations", 30},
+	{"gup.call", "", "instructions for a call of get_user_pages with its walk, beside its entries", 600},
+
 	{"copy.rate", "GB/s", "one core copying memory that no cache has, bytes copied", 4},
 	{"clear.rate", "GB/s", "one core clearing memory that no cache has", 8},
 	{"kernel.cold", "", "lines that a fault of a program at work finds only in the second-level cache", 120},

@@ -9,6 +9,7 @@ type Config struct {
 	Policy   Policy
 	Free     *FreeState // memory as a real host has it, or nil for fresh memory
 	Limit    Pages      // memory cgroup limit, 0 for none
+	Vmemmap  bool       // struct pages lie in the nodes' memory, 1/64 of it with 4 kB pages
 	Seed     uint64
 	ByRegion bool // keep RegionUsage
 

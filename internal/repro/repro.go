@@ -77,5 +77,7 @@ func Results() []Result {
 		anonCowSeq(),
 		thpMigration(),
 		folioSizes(),
+		hvo(),
+		gup1G(),
 	}, spfResults()...)
 }
