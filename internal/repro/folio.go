@@ -40,8 +40,10 @@ func folioSizes() Result {
 		Name: "folio-sizes", Machine: "altra", Main: "kernel_time_64k_percent", Model: folioModel,
 		Did: "the recording of a make -j2 of two libraries of git, replayed with the rules of Linux 6.5 and folios " +
 			"of one size, 32 kB below it, and 4 kB, over 3 random layouts; its other system calls were counted " +
-			"where it was recorded, and its user time is taken to stay as it was",
-		NoHost: "it needs the compiler and the source: scripts/make-folio-recording.sh fetches it, " +
+			"where it was recorded, and its user time is taken to stay as it was; touch_kernel_time: writing once to each page " +
+			"of 32 MB in a loop",
+		Host: folioHost,
+		NoHost: "a make needs the compiler and the source: scripts/make-folio-recording.sh fetches it, " +
 			"scripts/measure-folio-sizes.sh measures it",
 		Tries: []Try{
 			{"faults as cheap as one after another", []string{"kernel.cold=0"}},
@@ -66,17 +68,35 @@ var folioCauses = []string{
 		"cold entry and the other calls are estimates",
 }
 
+// folioRow is one policy.
+type folioRow struct {
+	name, spec string
+	pages      int64 // in a folio of that size, 0 where there is none
+}
+
+// folioPages are the pages of the published machine.
+var folioPages = mm.Sizes{Base: 4096, PMD: 9}
+
+// folioRules are those of the kernel that the series was based on, and the
+// series.
+func folioRules() (mm.Rules, error) {
+	rules, err := mm.RulesFor("6.5")
+	rules.MTHP = true
+	return rules, err
+}
+
 // folioLayouts is how many layouts each figure is the mean of.
 const folioLayouts = 3
 
 // folioRows are the policies: the sizes, each with the order below which the
 // series did not fall back step by step (PAGE_ALLOC_COSTLY_ORDER), then how the
 // global setting mixes huge pages in.
-var folioRows = []struct{ name, spec string }{
-	{"4k", "never"}, {"16k", "16k"}, {"32k", "32k"}, {"64k", "64k+32k"}, {"128k", "128k+32k"}, {"256k", "256k+32k"},
-	{"never", "never,64k=inherit,2m=inherit,enabled=never"},
-	{"madvise", "never,64k=inherit,2m=inherit,enabled=madvise"},
-	{"always", "never,64k=inherit,2m=inherit,enabled=always"},
+var folioRows = []folioRow{
+	{"4k", "never", 1}, {"16k", "16k", 4}, {"32k", "32k", 8}, {"64k", "64k+32k", 16}, {"128k", "128k+32k", 32},
+	{"256k", "256k+32k", 64},
+	{"never", "never,64k=inherit,2m=inherit,enabled=never", 0},
+	{"madvise", "never,64k=inherit,2m=inherit,enabled=madvise", 0},
+	{"always", "never,64k=inherit,2m=inherit,enabled=always", 0},
 }
 
 // folioModel prices the replays of the recording under every policy.
@@ -124,7 +144,7 @@ func folioModel(e Env) (Values, error) {
 		v.Add("folios_64k_enabled_"+row.name, float64(r.Folios[4]))
 		v.Add("folios_2m_enabled_"+row.name, float64(r.Folios[9]))
 	}
-	return v, nil
+	return v, touchModel(e.Machine, &v)
 }
 
 // spread is a figure over the layouts.
@@ -168,18 +188,16 @@ func replayAll(seed uint64) (runs []*predict.Prediction, err error) {
 // replayMake runs the recording in one layout, under the rules that the series
 // was based on.
 func replayMake(seed uint64) (*predict.Prediction, error) {
-	rules, err := mm.RulesFor("6.5")
+	rules, err := folioRules()
 	if err != nil {
 		return nil, err
 	}
-	rules.MTHP = true // what the series brought
-	sizes := mm.Sizes{Base: 4096, PMD: 9}
 	in := predict.Input{
 		Open:  func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(makeRecording)), nil },
 		Rules: rules, Layouts: 1, Seed: seed,
 	}
 	for _, r := range folioRows {
-		pol, err := mm.ParsePolicySpec(mm.DefaultPolicy(sizes), r.spec, sizes)
+		pol, err := r.policy()
 		if err != nil {
 			return nil, fmt.Errorf("policy %s: %w", r.name, err)
 		}

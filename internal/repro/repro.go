@@ -23,7 +23,7 @@ type Result struct {
 	// error that says why not, where the running kernel can't.
 	Host func(context.Context) (Values, error)
 
-	// NoHost says why there is no Host.
+	// NoHost says why there is no Host, or why it lacks metrics.
 	NoHost string
 
 	// Main is the metric whose movement is shown when a fitted constant moves.
