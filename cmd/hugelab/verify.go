@@ -53,11 +53,13 @@ func (v *verifyFlags) flags(fl *pflag.FlagSet) {
 }
 
 // verifyCommand splits FILE and COMMAND of predict [FILE] --verify -- COMMAND.
-func (f *predictFlags) verifyCommand(cmd *cobra.Command, args []string) (file string, command []string, err error) {
+func (f *predictFlags) verifyCommand(cmd *cobra.Command, args []string) (
+	file string, command []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case dash < 0 || dash > 1 || len(args) == dash:
-		return "", nil, usagef("predict: --verify runs a program: give -- and a COMMAND, and before it a FILE at most")
+		return "", nil, usagef("predict: --verify runs a program: give -- and a COMMAND, " +
+			"and before it a FILE at most")
 	case f.verify.runs < 1 || f.verify.runs > 1000:
 		return "", nil, usagef("predict: --runs %d: want 1 to 1000", f.verify.runs)
 	case f.layouts != 0:
@@ -194,7 +196,8 @@ func (f *predictFlags) recordQuietly(cmd *cobra.Command, file string, args []str
 }
 
 // measure says what is to come, asks, and runs.
-func (f *predictFlags) measure(cmd *cobra.Command, plan lab.Plan, p *predict.Prediction) (*lab.Verification, error) {
+func (f *predictFlags) measure(cmd *cobra.Command, plan lab.Plan,
+	p *predict.Prediction) (*lab.Verification, error) {
 	v, stderr := &f.verify, cmd.ErrOrStderr()
 	each := v.runs
 	if v.again {
@@ -283,14 +286,17 @@ func verified(v *lab.Verification) *report.Verified {
 			Policy: c.Policy, Runs: len(c.Pairs), Faults: value(c.Faults()), Peak: value(c.Peak()),
 			Real: value(c.Real()), User: value(c.User()), System: value(v.System(c)), Unlike: c.Unlike}
 		for _, o := range v.SizesUsed(c) {
-			m.Folios = append(m.Folios, report.MeasuredFolios{Size: v.Sizes.Name(o), MeasuredValue: value(v.Folios(c, o))})
+			m.Folios = append(m.Folios, report.MeasuredFolios{
+				Size: v.Sizes.Name(o), MeasuredValue: value(v.Folios(c, o))})
 		}
 		if len(c.Again) > 0 {
-			m.Again = &report.MeasuredAgain{Faults: same(c.AAFaults()), Peak: same(c.AAPeak()), System: same(c.AASystem())}
+			m.Again = &report.MeasuredAgain{
+				Faults: same(c.AAFaults()), Peak: same(c.AAPeak()), System: same(c.AASystem())}
 		}
 		if len(c.Active) > 0 {
 			huge, collapses := v.ActiveFolios(c)
-			m.Active = &report.MeasuredActive{Faults: value(c.ActiveFaults()), Huge: value(huge), Collapses: collapses.Measured}
+			m.Active = &report.MeasuredActive{
+				Faults: value(c.ActiveFaults()), Huge: value(huge), Collapses: collapses.Measured}
 		}
 		out.Rows = append(out.Rows, m)
 	}

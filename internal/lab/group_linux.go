@@ -51,7 +51,8 @@ func newGroup(mount string) (*group, error) {
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("memory cgroup: %w", err)
 	}
-	if _, err := g.highest(); err == nil {
+	_, err = g.highest()
+	if err == nil {
 		_, _, err = g.now()
 	}
 	if err != nil {

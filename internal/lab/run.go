@@ -37,7 +37,8 @@ type End struct {
 // How a peak is measured.
 const (
 	peakByGroup   = "the highest charge of a memory cgroup of its own, less kernel memory and page cache then"
-	peakByProcess = "RssAnon of all its processes every 2 ms and at their ends; a peak between two looks is missed"
+	peakByProcess = "RssAnon of all its processes every 2 ms and at their ends; " +
+		"a peak between two looks is missed"
 )
 
 // PeakBy says how the peaks were measured, in a clause.
