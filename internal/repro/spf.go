@@ -400,7 +400,9 @@ func pageFault3(env Env) (Values, error) {
 			n = float64(processors(env))
 		}
 		b, s := base.mean(perTask(n)), spf.mean(perTask(n))
-		if t.cpus != 1 {
+		if t.cpus == 1 {
+			v.Add("one_thread_ops", b)
+		} else {
 			v.Add(t.name+"base", b)
 			v.Add(t.name+"spf", s)
 		}
@@ -437,7 +439,8 @@ func spfResults() []Result {
 		"server and kernel than the machine's, of which no base column tells them"
 	return []Result{
 		{
-			Name: "ebizzy-thp", Machine: "x86-vm-16", Main: "means_differ_percent", Model: ebizzyTHP, NoHost: noHost,
+			Name: "ebizzy-thp", Machine: "x86-vm-16", Main: "means_differ_percent", Model: ebizzyTHP, Host: ebizzyTHPHost,
+			NoHost: noHost,
 			Did: "ebizzy -HT -s 134217728 for a second of virtual time, eight times with classic faults and eight " +
 				"times with v6 of the series; enabled=always",
 			Causes: []string{"eight runs of a second each leave the means uncertain by standard_error_percent; " +
@@ -457,7 +460,8 @@ func spfResults() []Result {
 			Tries: []Try{freeWaking, oneCPU, slower}, Causes: []string{tooFast},
 		},
 		{
-			Name: "page-fault3", Machine: "skylake-192", Main: "gain_percent", Model: pageFault3, NoHost: noHost,
+			Name: "page-fault3", Machine: "skylake-192", Main: "gain_percent", Model: pageFault3, Host: pageFaultHost,
+			NoHost: noHost,
 			Did: "will-it-scale page_fault3, a thread or a process a processor: 4 ms of virtual time, classic, " +
 				"speculative (v11) and under per-VMA locks",
 			Tries: []Try{
