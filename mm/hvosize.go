@@ -37,3 +37,7 @@ func HVOSize(s Sizes, o Order, pool Bytes, r Rules) (PoolMemory, error) {
 	p.Net = p.Saved - min(p.Saved, p.Tables)
 	return p, nil
 }
+
+// HVOEntry is how much memory has its struct pages mapped by one 2 MB entry of
+// the vmemmap, or by the table that takes its place.
+func HVOEntry(s Sizes) Bytes { return s.Bytes(s.PMD) / structPage * s.Base }
