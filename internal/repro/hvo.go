@@ -35,7 +35,8 @@ func gupCase(env Env, how mm.GUP, group bool) (off, on workload.GUPTimes, err er
 		return off, on, err
 	}
 	rules.HVO, rules.UnpinGroups = true, group
-	g := workload.GUP{Machine: env.Machine, Rules: rules, Size: 16 << 30, Page: 1 << 30, PerCall: 512, How: how}
+	g := workload.GUP{Machine: env.Machine, Rules: rules, Size: 16 << 30, Page: 1 << 30, PerCall: 512, How: how,
+		GetOnly: env.MainOnly}
 	if off, err = g.Run(); err != nil {
 		return off, on, err
 	}
@@ -50,13 +51,16 @@ func modelGUP(env Env) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
+	var v Values
+	us := func(t mm.Nanos) float64 { return float64(t) / 1000 }
+	v.Add("get_ratio", us(off.Get)/us(on.Get))
+	if env.MainOnly {
+		return v, nil
+	}
 	goff, gon, err := gupCase(env, pin, true)
 	if err != nil {
 		return nil, err
 	}
-	us := func(t mm.Nanos) float64 { return float64(t) / 1000 }
-	var v Values
-	v.Add("get_ratio", us(off.Get)/us(on.Get))
 	v.Add("unpin_ratio_single", us(off.Put)/us(on.Put))
 	v.Add("unpin_ratio_grouped", us(goff.Put)/us(gon.Put))
 	v.Add("get_us_base", us(off.Get))
@@ -100,6 +104,9 @@ func saved(version string, page mm.Order, of mm.Pages) (float64, error) {
 
 func modelHVO(env Env) (Values, error) {
 	var v Values
+	if env.MainOnly {
+		return v, poolTimes(env, &v)
+	}
 	for _, gen := range []struct{ version, suffix string }{{"5.14", ""}, {"5.18", "_one_kept"}} {
 		const tib = 1 << 40
 		small, err := saved(gen.version, 9, 512)
@@ -140,6 +147,9 @@ func poolTimes(env Env, v *Values) error {
 			grow[i], shrink[i] = workload.PoolNanos(env.Machine, g), workload.PoolNanos(env.Machine, s)
 		}
 		addPoolTimes(v, k.suffix, grow, shrink, pages)
+		if env.MainOnly {
+			break
+		}
 	}
 	return nil
 }

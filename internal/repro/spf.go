@@ -253,15 +253,18 @@ func ebizzyTHP(env Env) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
+	const touches = pages + 2 // the C library writes two headers
+	b, s := addRates(&v, touches, base, spf)
+	v.Add("means_differ_percent", math.Abs(gain(b, s)))
+	if env.MainOnly {
+		return v, nil
+	}
 	vma, err := c.runs(env, vmaPath, 0, 1)
 	if err != nil {
 		return nil, err
 	}
-	const touches = pages + 2 // the C library writes two headers
-	b, s := addRates(&v, touches, base, spf)
 	_, bsd, _ := base.rate(touches)
 	_, ssd, _ := spf.rate(touches)
-	v.Add("means_differ_percent", math.Abs(gain(b, s)))
 	v.Add("standard_error_percent", 100*math.Sqrt((bsd*bsd+ssd*ssd)/thpRuns)/b)
 	v.Add("notsup_share", spf.share(mm.SPFVMANotSup))
 	v.Add("speculative_share", spf.share(mm.SPF))
@@ -303,6 +306,9 @@ func ebizzyGain(env Env, c spfCase, rule mm.SpecRule, touches float64, seeds int
 	}
 	b, s := addRates(&v, touches, base, spf)
 	v.Add("gain_percent", gain(b, s))
+	if env.MainOnly {
+		return v, nil
+	}
 	v.Add("speculative_share", spf.share(mm.SPF))
 	v.Add("pte_lock_share", spf.share(mm.SPFPTELock))
 	v.Add("vma_changed_share", spf.share(mm.SPFVMAChanged))
@@ -411,6 +417,9 @@ func pageFault3(env Env) (Values, error) {
 			name = "gain_percent"
 		}
 		v.Add(name, gain(b, s))
+		if env.MainOnly {
+			return v, nil
+		}
 		if i == 0 {
 			v.Add("notsup_share", spf.share(mm.SPFVMANotSup))
 			vma, err := c.runs(env, vmaPath, t.cpus, 1)
