@@ -66,7 +66,7 @@ var counterNames = [NumCounters]string{
 	THPMigrationSplit: "thp_migration_split",
 	NrFollPinAcquired: "nr_foll_pin_acquired", NrFollPinReleased: "nr_foll_pin_released",
 	NrMemmapPages: "nr_memmap_pages", NrMemmapBootPages: "nr_memmap_boot_pages",
-	NrAnonPages:       "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
+	NrAnonPages: "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
 	NrPageTablePages: "nr_page_table_pages", NrMlock: "nr_mlock",
 	NrHugetlb: "nr_hugetlb", HtlbBuddyAllocSuccess: "htlb_buddy_alloc_success",
 	HtlbBuddyAllocFail: "htlb_buddy_alloc_fail",

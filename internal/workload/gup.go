@@ -115,15 +115,15 @@ type gupPricer struct {
 	caches *hw.Hierarchy
 	tlb    *hw.TLB
 
-	lineBits           uint
-	fill, head, call1  float64 // ns of instructions for an entry, a head, a call
-	atomic             float64
-	miss               [hw.Skipped]float64 // ns for a line, by where it is found
-	walkers            float64
-	array              uint64 // physical address of the caller's array
-	instrs, atomics    float64
-	waits              float64
-	split              func(offset uint64) hw.PageSize
+	lineBits          uint
+	fill, head, call1 float64 // ns of instructions for an entry, a head, a call
+	atomic            float64
+	miss              [hw.Skipped]float64 // ns for a line, by where it is found
+	walkers           float64
+	array             uint64 // physical address of the caller's array
+	instrs, atomics   float64
+	waits             float64
+	split             func(offset uint64) hw.PageSize
 }
 
 // gupSample: one in 2^gupSample lines is simulated, and stands for all of them.
