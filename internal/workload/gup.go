@@ -123,7 +123,6 @@ type gupPricer struct {
 	array             uint64 // physical address of the caller's array
 	instrs, atomics   float64
 	waits             float64
-	split             func(offset uint64) hw.PageSize
 }
 
 // gupSample: one in 2^gupSample lines is simulated, and stands for all of them.
