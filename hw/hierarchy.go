@@ -159,6 +159,12 @@ func (h *Hierarchy) Access(core int, line uint64, a Access) Found {
 	if line&h.skip != 0 {
 		return Found{Level: Skipped}
 	}
+	return h.access(core, line, a)
+}
+
+// access is Access for a line whose sets are simulated; apart, so that the
+// look at the line is inlined.
+func (h *Hierarchy) access(core int, line uint64, a Access) Found {
 	changed := Dirty
 	if a == AccessRead {
 		changed = 0

@@ -24,7 +24,6 @@ var Keys = append([]Key{
 	{"cpu.width", "", "instructions a core finishes in a cycle at best", 4},
 	{"cpu.fill_buffers", "", "missing lines that a core's loads and stores keep in flight", 10},
 	{"cpu.queue", "", "missing lines that a core keeps in flight, prefetched ones among them", 16},
-	{"cpu.stores", "", "stores that wait in a core's store buffer", 42},
 	{"virtual", "", "1 under a hypervisor, else 0", 0},
 	{"processes", "", "processes of a workload; 0: as the workload has it", 0},
 
@@ -81,8 +80,16 @@ var Keys = append([]Key{
 	{"kernel.factor", "", "all kernel work takes this many times what its prices say", 1},
 	{"user.touch", "ns", "a program's access to a page that its TLB does not know", 25},
 
+	{"walk.walkers", "", "walks that go on at the same time", 2},
+	{"gup.fill", "", "instructions for an entry of the array that get_user_pages fills", 10},
+	{"gup.head", "", "instructions for the look-up of a page's head in a loop over such an array", 11},
+	{"gup.release", "", "instructions for the release of one page by itself, beside its atomic operations", 30},
+	{"gup.call", "", "instructions for a call of get_user_pages with its walk, beside its entries", 600},
+
 	{"copy.rate", "GB/s", "one core copying memory that no cache has, bytes copied", 4},
 	{"clear.rate", "GB/s", "one core clearing memory that no cache has", 8},
+	{"kernel.cold", "", "lines that a fault of a program at work finds only in the second-level cache", 120},
+	{"syscall", "ns", "a system call of a compile that is none of memory's, on average", 600},
 	{"migrate.scale", "", "the kernel's work of moving a page, beside the copy, by what the preset has", 1},
 	{"clear.reads", "", "1: clearing reads a missing line first, as plain stores do; 0: it claims the line", 0},
 }, workKeys()...)

@@ -106,12 +106,3 @@ func TestTLBMachines(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkTLB(b *testing.B) {
-	tlb := newTLB(b, "xeon-e5-2699v4")
-	b.ReportAllocs()
-	for i := 0; i < b.N; i++ {
-		tlb.Access(uint64(i)*hashBy>>24&^4095, PageBase)
-	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds()/1e6, "Maccesses/s")
-}

@@ -356,7 +356,7 @@ func (ck *checker) usage() error {
 	if err != nil {
 		return err
 	}
-	ck.owned += pools
+	ck.owned += pools + m.vmem.held
 	u, vm := &m.Usage, &m.Counters.VM
 	for _, x := range []struct {
 		name      string
@@ -371,7 +371,7 @@ func (ck *checker) usage() error {
 		{"nr_anon_transparent_hugepages", vm[NrAnonTHPs], ck.thps},
 		{"users of the huge zero page", uint64(m.pages.zero.users), uint64(ck.zeroUsers)},
 		{"pages out of the allocator", m.physUsed(), ck.owned},
-		{"pgalloc - pgfree", vm[PgAlloc] - vm[PgFree], ck.owned - m.huge.ranged},
+		{"pgalloc - pgfree", vm[PgAlloc] - vm[PgFree], ck.owned - m.huge.ranged - m.vmem.boot},
 	} {
 		if x.kept != x.has {
 			return fmt.Errorf("%s is %d, the tables say %d", x.name, x.kept, x.has)

@@ -9,12 +9,17 @@ type Config struct {
 	Policy   Policy
 	Free     *FreeState // memory as a real host has it, or nil for fresh memory
 	Limit    Pages      // memory cgroup limit, 0 for none
+	Vmemmap  bool       // struct pages lie in the nodes' memory, 1/64 of it with 4 kB pages
 	Seed     uint64
 	ByRegion bool // keep RegionUsage
 
 	// StopAtOOM makes Exec return ErrOOM after the operation of which a fault
 	// found no memory, where Linux would kill the program.
 	StopAtOOM bool
+
+	// Still holds khugepaged still: it never does a pass, as on a host where it
+	// sleeps with another process registered.
+	Still bool
 
 	// AsRecorded places every mapping at the address its operation carries.
 	// Otherwise maps present at exec keep their recorded addresses, moved by

@@ -43,6 +43,10 @@ const (
 	THPMigrationSuccess     // folios of the PMD's order moved whole
 	THPMigrationFail        // and those that failed or had to be split
 	THPMigrationSplit       // and those that were split
+	NrFollPinAcquired       // pages pinned
+	NrFollPinReleased       // and released
+	NrMemmapPages           // gauge: struct pages in memory taken after boot
+	NrMemmapBootPages       // gauge: and in memory taken at boot
 	NumCounters         int = iota
 )
 
@@ -60,7 +64,9 @@ var counterNames = [NumCounters]string{
 	PgMigrateSuccess: "pgmigrate_success", PgMigrateFail: "pgmigrate_fail",
 	THPMigrationSuccess: "thp_migration_success", THPMigrationFail: "thp_migration_fail",
 	THPMigrationSplit: "thp_migration_split",
-	NrAnonPages:       "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
+	NrFollPinAcquired: "nr_foll_pin_acquired", NrFollPinReleased: "nr_foll_pin_released",
+	NrMemmapPages: "nr_memmap_pages", NrMemmapBootPages: "nr_memmap_boot_pages",
+	NrAnonPages: "nr_anon_pages", NrAnonTHPs: "nr_anon_transparent_hugepages",
 	NrPageTablePages: "nr_page_table_pages", NrMlock: "nr_mlock",
 	NrHugetlb: "nr_hugetlb", HtlbBuddyAllocSuccess: "htlb_buddy_alloc_success",
 	HtlbBuddyAllocFail: "htlb_buddy_alloc_fail",

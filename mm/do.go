@@ -48,33 +48,72 @@ func (m *Machine) LockOf(f *Fault) uint32 {
 	return f.pmd
 }
 
-// Hits does the access of f if the page is there and allows it, and is false
-// otherwise; memory that is not anonymous never is.
-func (m *Machine) Hits(f *Fault) bool {
+// Hits does up to n accesses from f's address on, stride bytes apart, as long
+// as the page is there and allows it; f's address moves on. It stops before the
+// first access that is a fault, and may stop before. Memory that is not
+// anonymous is never hit.
+func (m *Machine) Hits(f *Fault, stride VA, n Pages) (done Pages) {
 	sp := m.spaceOf(f.Space)
-	if sp == nil {
-		return false
+	if sp == nil || n == 0 {
+		return 0
 	}
 	v := sp.find(f.Addr)
 	if v == nil || v.start > f.Addr || !v.anonymous() || !permits(v, f.Access) {
-		return false
+		return 0
 	}
 	pmd := m.pmdTable(sp, f.Addr)
 	if pmd == 0 {
-		return false
+		return 0
 	}
 	e := *m.pages.tables.raw(pmd, m.pmdIndex(f.Addr))
-	if e&eHuge != 0 && (f.Access&Write == 0 || e&eWrite != 0) {
+	switch {
+	case e&eHuge != 0 && (f.Access&Write == 0 || e&eWrite != 0):
 		m.hitPMD(v, pmd, f.Addr, f.Access)
-		return true
-	}
-	if e&eTable == 0 {
-		return false
+		if stride == m.pageSize() {
+			i := m.pageIndex(f.Addr)
+			done = min(n, m.pmdOrder.Pages()-Pages(i))
+			if e&eZero == 0 {
+				m.accessRun(v, ePFN(e)+PFN(i), done, f.Access)
+			}
+			f.Addr += stride * VA(done)
+			return done
+		}
+		f.Addr += stride
+		return 1
+	case e&eTable == 0:
+		return 0
 	}
 	p := m.pages.tables.entry(eSlot(e), m.pageIndex(f.Addr))
 	if *p&ePresent == 0 || f.Access&Write != 0 && *p&eWrite == 0 {
-		return false
+		return 0
 	}
 	m.hit(v, p, f.Access)
-	return true
+	f.Addr += stride
+	return 1
+}
+
+// accessRun is access of n pages of one large folio from pfn on.
+func (m *Machine) accessRun(v *vma, pfn PFN, n Pages, acc Access) {
+	mark := frameTouched
+	if acc&(Write|ZeroData) == Write {
+		mark |= frameFilled
+	}
+	fo := m.folioOf(m.pages.frame(pfn))
+	for end := pfn + PFN(n); pfn < end; {
+		to := min(end, pfn&^slabMask+slabLen)
+		run := m.pages.slab(pfn)[pfn&slabMask : pfn&slabMask+(to-pfn)]
+		var fresh Pages
+		for i := range run {
+			if run[i].flags&frameTouched == 0 {
+				fresh++
+			}
+			run[i].flags |= mark
+		}
+		m.Usage.Touched += fresh
+		fo.touched += uint32(fresh)
+		if m.cfg.ByRegion {
+			m.usageOf(v).Touched += fresh
+		}
+		pfn = to
+	}
 }

@@ -69,11 +69,12 @@ type hugePage struct {
 type hugeFlags uint8
 
 const (
-	hugeLive    hugeFlags = 1 << iota // the slot is in use
-	hugeFree                          // on its node's free list
-	hugeAnon                          // in use by private mappings
-	hugeCached                        // in a file's page cache
-	hugeRestore                       // freeing it makes a reservation anew (HPageRestoreReserve)
+	hugeLive      hugeFlags = 1 << iota // the slot is in use
+	hugeFree                            // on its node's free list
+	hugeAnon                            // in use by private mappings
+	hugeCached                          // in a file's page cache
+	hugeRestore                         // freeing it makes a reservation anew (HPageRestoreReserve)
+	hugeOptimised                       // its struct pages are given back (HPageVmemmapOptimized)
 )
 
 // hugeFile is the nameless file behind one mmap(MAP_HUGETLB), as long as any
@@ -134,6 +135,7 @@ func (m *Machine) newHuge() error {
 
 // hugePolicy makes the pools as large as p asks.
 func (m *Machine) hugePolicy(was, p *Policy) {
+	m.policy.HVO = p.HVO // before the pools grow
 	for i := range m.huge.pools {
 		pool := &m.huge.pools[i]
 		if pool.order == m.pmdOrder {
@@ -141,7 +143,7 @@ func (m *Machine) hugePolicy(was, p *Policy) {
 		}
 		if want := p.Pools[i].Pages; want != was.Pools[i].Pages {
 			var c Current // an administrator's work, not a program's
-			m.resizePool(&c, pool, AnyNode, want)
+			m.ResizePool(&c, pool.order, AnyNode, want)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (m *Machine) enqueueHuge(slot uint32) {
 	pg := &m.huge.pages[slot]
 	p := &m.huge.pools[pg.pool]
 	n := &p.node[pg.node]
-	pg.flags, pg.next, n.head = hugeLive|hugeFree, n.head, slot
+	pg.flags, pg.next, n.head = pg.flags&hugeOptimised|hugeLive|hugeFree, n.head, slot
 	p.free++
 	n.free++
 }
@@ -59,6 +59,7 @@ func (m *Machine) freshHuge(c *Current, p *hugePool, node int, hard bool) uint32
 	if !ok {
 		return 0
 	}
+	c.Work[PrimStructInit] += uint32(p.order.Pages())
 	slot := m.newHugePage(p, pfn)
 	m.hvoEnter(c, &m.huge.pages[slot])
 	return slot
@@ -163,6 +164,7 @@ func (m *Machine) dropHuge(c *Current, slot uint32, surplus bool) bool {
 
 // giveHuge gives a page's memory back.
 func (m *Machine) giveHuge(c *Current, p *hugePool, pfn PFN) {
+	c.Work[PrimStructInit] += uint32(p.order.Pages())
 	*m.pages.frame(pfn) = frame{}
 	if m.gigantic(p) {
 		m.alloc.GiveRange(uint64(pfn), uint8(p.order))
@@ -172,15 +174,6 @@ func (m *Machine) giveHuge(c *Current, p *hugePool, pfn PFN) {
 	}
 	m.freeBlock(c, pfn, p.order)
 }
-
-// hvoEnter is called for each page that enters a pool, before it is used:
-// where vmemmap optimisation would give its struct pages back.
-func (m *Machine) hvoEnter(*Current, *hugePage) {}
-
-// hvoLeave is called for each page that leaves a pool, before its memory goes
-// back: where vmemmap optimisation needs memory to restore its struct pages.
-// False says that there was none, and that the page stays.
-func (m *Machine) hvoLeave(*Current, *hugePage) bool { return true }
 
 // freeHuge frees a page that nothing maps or caches any more: to the pool, or
 // to the machine where its node has surplus pages (semantics 6.3.7).
@@ -192,7 +185,7 @@ func (m *Machine) freeHuge(c *Current, slot uint32) {
 	if pg.flags&hugeRestore != 0 {
 		p.resv++
 	}
-	pg.flags = hugeLive
+	pg.flags = pg.flags&hugeOptimised | hugeLive
 	if p.node[pg.node].surplus > 0 {
 		m.dropHuge(c, slot, true)
 		return

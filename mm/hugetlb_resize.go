@@ -38,7 +38,9 @@ func (m *Machine) ResizePool(c *Current, size Order, node int, n uint64) Errno {
 	if p == nil || node != AnyNode && (node < 0 || node >= len(p.node)) {
 		return EINVAL
 	}
+	m.beginVmemmap()
 	m.resizePool(c, p, node, n)
+	m.endVmemmap(c)
 	return OK
 }
 

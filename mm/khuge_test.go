@@ -227,3 +227,14 @@ func TestGuard(t *testing.T) {
 	v.flags &^= vmLocked
 	r.munmap(v)
 }
+
+// TestKhugepagedStill: held still it never does a pass, however long.
+func TestKhugepagedStill(t *testing.T) {
+	r := newRig(t, policyOff(), func(c *Config) { c.Still = true })
+	v := r.mmap(base, 8*mB, vmHuge)
+	r.fill(v, v.start, 8*mB, Write)
+	r.m.SetPolicy(khugePolicy())
+	r.m.khugepagedEnter(r.sp, v)
+	r.m.tick(100e9)
+	eq(t, "collapsed", r.m.Counters.VM[PagesCollapsed], 0)
+}

@@ -32,8 +32,10 @@ type khugeState struct {
 // when scan_sleep_millisecs is 0.
 const shortestPass Nanos = 1e6
 
-func (k *khugeState) due(on bool, now Nanos) bool {
-	return on && len(k.list) > 0 && k.next <= now
+// khugepagedDue says whether a pass is to be done by now.
+func (m *Machine) khugepagedDue(now Nanos) bool {
+	k := &m.khuge
+	return len(k.list) > 0 && k.next <= now && !m.cfg.Still && m.khugepagedOn()
 }
 
 // khugepagedOn says whether the thread runs: the PMD's size is enabled in some
@@ -120,7 +122,7 @@ func (m *Machine) khugepagedExit(sp *space) {
 
 // khugepagedRun does the passes that are due by now.
 func (m *Machine) khugepagedRun(now Nanos) {
-	for n := 0; m.khuge.due(m.khugepagedOn(), now) && n < 1; n++ {
+	for n := 0; m.khugepagedDue(now) && n < 1; n++ {
 		m.khugepagedPass(now)
 	}
 }

@@ -69,11 +69,15 @@ func (v *vma) marked() bool { return v.mark == v.sp.mark }
 func (m *Machine) EndWrite(s Space) { m.spaces[s].mark++ }
 
 // BeginWrite marks the VMAs that op is going to change or take away, as its
-// writer does once it has mmap_lock. It reports how many of them faults hold
-// by their VMA lock: the writer waits until WriteHeld finds none.
+// writer does once it has mmap_lock. It reports how many faults hold one of them
+// by its VMA lock: the writer waits until WriteHeld finds none, and until then
+// those faults go on as if it were not there.
 func (m *Machine) BeginWrite(op *Op) (held int) {
 	m.eachWritten(op, func(v *vma) {
-		v.changed()
+		if v.holders == 0 {
+			v.changed()
+		}
+		v.mark = v.sp.mark
 		held += int(v.holders)
 	})
 	return held

@@ -17,6 +17,7 @@ func (m *Machine) newPhys() error {
 		return fmt.Errorf("mm: config: %w", err)
 	}
 	m.pages.slabs = make([]*slabDir, m.physEnd()>>dirShift+1)
+	m.newVmemmap(cfg.Zones)
 	return nil
 }
 

@@ -51,6 +51,7 @@ type Policy struct {
 	ShrinkUnderused bool
 	Khugepaged      Khugepaged
 	Pools           [hugeSizes]HugePool // hugetlb: the PMD's size, then 1 GB where the base page is 4 kB
+	HVO             bool                // vm.hugetlb_optimize_vmemmap: pages that enter a pool give struct pages back
 
 	// Advise is hypothetical: mappings that behave as if the program had
 	// called madvise(MADV_HUGEPAGE) on them. No kernel has this setting.

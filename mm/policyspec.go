@@ -65,7 +65,7 @@ func policyKeys(s Sizes) []string {
 	for _, set := range policySettings(&Policy{}, s) {
 		keys = append(keys, set.key)
 	}
-	return append(append(keys, poolKeys...), "advise")
+	return append(append(keys, poolKeys...), "hvo", "advise")
 }
 
 // ParsePolicySpec applies a spec such as "never,64k=always,max_ptes_none=64"
@@ -97,6 +97,8 @@ func (p *Policy) set(key, value string, s Sizes) error {
 	switch {
 	case key == "advise":
 		return p.Advise.parse(value)
+	case key == "hvo":
+		return boolSetting("", "hvo", &p.HVO).parse(value)
 	case slices.Contains(poolKeys, key):
 		return p.setPools(key, value, s)
 	}
@@ -204,6 +206,9 @@ func (p Policy) diff(base Policy, s Sizes) []string {
 		}
 	}
 	items = append(items, p.diffPools(&base, s)...)
+	if p.HVO != base.HVO {
+		items = append(items, "hvo="+bit(p.HVO))
+	}
 	if p.Advise != base.Advise {
 		items = append(items, "advise="+p.Advise.String())
 	}

@@ -50,6 +50,11 @@ type Rules struct {
 	MigrateBatch     bool      // folios are moved in batches with one flush each (6.3)
 	MigrateYoung     bool      // a moved page's entry keeps its accessed and dirty bits (6.1)
 	DeferMadvise     bool      // defrag knows defer+madvise (4.11)
+	HVO              bool      // struct pages of hugetlb pages can be given back (5.14)
+	HVOKeepsOne      bool      // all but one page of them (5.18); before, all but two
+	HVOBatched       bool      // one flush serves all pages of one write to a pool's size (6.7)
+	GUPGroups        bool      // a huge entry's pages are taken by one addition, hugetlb too (5.12)
+	UnpinGroups      bool      // pins of one folio are released by one subtraction (5.13)
 
 	// NoZeroPage is found by a probe, never by version: reads get pages of
 	// their own, as large as a write's, and the write after it is no fault.

@@ -104,6 +104,7 @@ func TestRulesDiff(t *testing.T) {
 	want := []string{
 		"6.8 has huge pages smaller than the PMD's size (since 6.8), 6.6 does not",
 		"6.8 keeps huge pages out of MAP_STACK mappings (since 6.8), 6.6 does not",
+		"6.8 flushes once for all hugetlb pages whose struct pages it gives back (since 6.7), 6.6 does not",
 		"6.8 aligns every anonymous mapping of at least the huge page size, 6.6 aligns no anonymous mapping to the " +
 			"huge page size",
 	}

@@ -35,6 +35,7 @@ type Machine struct {
 	pages pageState // owned by the page side
 	khuge khugeState
 	huge  hugeState
+	vmem  vmemmap
 	anons anonState // owned by the VMA side
 	exec  execState // owned by the VMA side
 }

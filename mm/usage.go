@@ -15,7 +15,7 @@ func (m *Machine) tick(now Nanos) {
 		m.khugepagedRun(m.Usage.Last)
 		return
 	}
-	for m.khuge.due(m.khugepagedOn(), now) {
+	for m.khugepagedDue(now) {
 		m.passTime(max(m.khuge.next, m.Usage.Last))
 		m.khugepagedPass(m.Usage.Last)
 	}

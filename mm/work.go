@@ -99,6 +99,19 @@ const (
 	PrimMigrateIn   // migration entries replaced by PTEs
 	PrimMigrateInPMD
 
+	// Taking references to pages (gup.go).
+	PrimGUPCall   // calls of get_user_pages and the like
+	PrimGUPFill   // entries of a caller's array filled
+	PrimGUPHead   // struct pages looked at for their head
+	PrimGUPAtomic // atomic changes of a folio's counts
+
+	// Struct pages of hugetlb pages (vmemmap.go, hvo.go).
+	PrimStructInit   // struct pages made tail pages, or ordinary ones again
+	PrimVmemmapMap   // entries of the vmemmap pointed elsewhere
+	PrimVmemmapCopy  // pages of struct pages copied
+	PrimVmemmapSplit // 2 MB entries of the vmemmap turned into tables
+	PrimFlushKernel  // flushes of kernel addresses on every processor
+
 	NumPrims int = iota
 )
 

@@ -33,6 +33,10 @@ var primNames = [NumPrims]string{
 	PrimExit: "exit", PrimVMAAlloc: "vma_alloc", PrimVMAFree: "vma_free", PrimVMAMerge: "vma_merge",
 	PrimVMASplit: "vma_split",
 
+	PrimGUPCall: "gup_call", PrimGUPFill: "gup_fill", PrimGUPHead: "gup_head", PrimGUPAtomic: "gup_atomic",
+	PrimStructInit: "struct_init", PrimVmemmapMap: "vmemmap_map", PrimVmemmapCopy: "vmemmap_copy",
+	PrimVmemmapSplit: "vmemmap_split", PrimFlushKernel: "flush_kernel",
+
 	PrimMigrateCall: "migrate_call", PrimLRUDrain: "lru_drain", PrimIsolate: "isolate",
 	PrimMigrateOut: "migrate_out", PrimMigrateOutPMD: "migrate_out_pmd", PrimCopyMigrate: "copy_migrate",
 	PrimMigrateMove: "migrate_move", PrimMigrateIn: "migrate_in", PrimMigrateInPMD: "migrate_in_pmd",

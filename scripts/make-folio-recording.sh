@@ -1,16 +1,19 @@
 #!/bin/sh
-# Makes the recording that the result folio-sizes replays: a `make -j2` of Lua
-# 5.4 (MIT licence), whose source comes from Debian and is not kept. Needs root,
-# gcc, make, setarch, apt-get and go, on a Linux machine.
+# Makes the recording that the result folio-sizes replays: `make -j2` of a
+# library and seven files of git (GPL 2), whose source comes from Debian and is not kept.
+# Needs root, gcc, make, strace, setarch, apt-get and go, on a Linux machine
+# with the memory controller of cgroup 1.
+#
+#   scripts/make-folio-recording.sh [SOURCE]   SOURCE: also leave the source there
 #
 # Addresses are not randomised and the environment is empty, so that the same
-# compiler always does the same. The times that make took, run by itself, stand
-# in the file beside the recording.
+# compiler always does the same. What the same make took by itself, and which
+# system calls it made, is printed last: it stands in recording/make.yaml.
 set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 out=$root/internal/repro/recording
-version=5.4.4
+version=2.39.5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go build -o "$work/hugelab" ./cmd/hugelab
@@ -23,22 +26,35 @@ apt() {
 		-o Dir::State::lists="$work/lists" "$@"
 }
 apt update
-(cd "$work/src" && apt source --download-only lua5.4)
-tar -C "$work" -xzf "$work/src/lua5.4_$version.orig.tar.gz"
-cd "$work/lua-$version/src"
+(cd "$work/src" && apt source --download-only git)
+tar -C "$work" -xJf "$work/src/git_$version.orig.tar.xz"
+cd "$work/git-$version"
 
-clean="env -i PATH=/usr/bin:/bin TMPDIR=/tmp setarch -R"
-$clean make -s generic # warms the page cache
-for i in 1 2 3; do
-	make -s clean
-	/usr/bin/env bash -c "TIMEFORMAT='%R %U %S'; time $clean make -s -j2 generic" 2>> "$work/times"
-done
-cat "$work/times"
-make -s clean
+alone="env -i PATH=/usr/bin:/bin TMPDIR=/tmp"
+make="make -s -j2 NO_CURL=1 NO_EXPAT=1 NO_GETTEXT=1 NO_OPENSSL=1 NO_PERL=1 NO_PYTHON=1 NO_TCLTK=1 NO_ICONV=1 \
+	xdiff/lib.a commit.o object.o refs.o config.o revision.o diff.o apply.o"
+clean() { rm -f xdiff/*.o xdiff/lib.a *.o; }
+$alone $make # warms the page cache, and makes what only the first run makes
+[ $# -eq 0 ] || cp -r . "$1"
+
+clean
 local=$(uname -r | sed 's/^[0-9.]*//') # nothing of this machine but its kernel's version
-$clean "$work/hugelab" record --quiet --method root -o "$work/raw.hlr" -- make -s -j2 generic
-"$work/hugelab" recording copy --strip "$work/lua-$version/" --strip "$local" "$work/raw.hlr" "$work/make.hlr"
+$alone setarch -R "$work/hugelab" record --quiet --method root -o "$work/raw.hlr" -- $make
+"$work/hugelab" recording copy --strip "$work/git-$version/" --strip "$local" "$work/raw.hlr" "$work/make.hlr"
 "$work/hugelab" recording info "$work/make.hlr"
 mkdir -p "$out"
 cp "$work/make.hlr" "$out/make.hlr"
 ls -l "$out"
+
+clean
+strace -f -c -o "$work/calls" $alone $make
+cat "$work/calls"
+group=/sys/fs/cgroup/memory/hugelab-make.$$
+mkdir "$group"
+for i in 1 2 3; do
+	clean
+	echo 0 > "$group/memory.max_usage_in_bytes"
+	bash -c "echo \$BASHPID > $group/cgroup.procs; TIMEFORMAT='real %R user %U system %S'; time $alone $make" || true
+	echo "peak $(cat "$group/memory.max_usage_in_bytes")"
+done
+rmdir "$group"

@@ -19,7 +19,7 @@ type costs struct {
 	touch        float64  // a program's access to a page
 	pageTransfer float64  // memory is busy with one page cleared or copied
 
-	lineOwn, lineNear, lineFar  mm.Nanos
+	lineOwn, lineMove           mm.Nanos
 	wakeup, wake, sched, slice  mm.Nanos
 	spin                        bool
 	flush                       mm.Nanos
@@ -27,19 +27,22 @@ type costs struct {
 }
 
 // costsOf reads a machine.
-func costsOf(hm *hw.Machine, m *mm.Machine) costs {
+func costsOf(hm *hw.Machine, m *mm.Machine, cpus int) costs {
 	get := func(key string) mm.Nanos { return mm.Nanos(hm.Get(key)) }
 	factor := hm.Get("kernel.factor")
 	c := costs{
 		work:    hm.Costs().Nanos,
 		touch:   hm.Get("user.touch"),
-		lineOwn: get("line.own"), lineNear: get("line.near"), lineFar: get("line.far"),
+		lineOwn: get("line.own"), lineMove: mm.Nanos(lineMove(hm, cpus)),
 		wakeup: get("lock.wakeup"), wake: get("lock.wake"), spin: hm.Get("lock.spin") != 0,
 		sched: get("sched.switch"), slice: max(get("sched.slice"), 1000),
 		ipiSend: get("ipi.send"), ipiWait: get("ipi.wait"), ipiHandle: get("ipi.handle"),
 	}
 	for i := range c.work {
 		c.work[i] *= factor
+	}
+	if rate := hm.Get("clear.rate"); rate > 0 && hm.Get("work.clear_pmd") == 0 {
+		c.work[mm.PrimClearPMD] = float64(m.PageSize()) / rate // bytes by GB/s are nanoseconds
 	}
 	w := &c.work
 	scaled := func(f float64) mm.Nanos { return mm.Nanos(f) }
@@ -56,9 +59,17 @@ func costsOf(hm *hw.Machine, m *mm.Machine) costs {
 		w[p] = 0
 	}
 	if bw := hm.Get("memory.bandwidth") * hm.Get("nodes"); bw > 0 {
-		c.pageTransfer = float64(m.PageSize()) / bw // bytes by GB/s are nanoseconds
+		c.pageTransfer = float64(m.PageSize()) * (1 + hm.Get("clear.reads")) / bw
 	}
 	return c
+}
+
+// lineMove is what a line's move takes between two of the processors: they fill
+// one package after another.
+func lineMove(hm *hw.Machine, cpus int) float64 {
+	perPackage := max(hm.Int("cpu.cores")*hm.Int("cpu.threads"), 1)
+	k := float64((cpus + perPackage - 1) / perPackage)
+	return hm.Get("line.near")/k + hm.Get("line.far")*(k-1)/k
 }
 
 // lruBatch is how many folios a processor collects before it takes the LRU's

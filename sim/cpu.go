@@ -4,8 +4,9 @@ import "github.com/hugelab/hugelab/mm"
 
 // cpu is one processor.
 type cpu struct {
-	thread int32 // that runs on it, -1: idle
-	listed bool  // on the list of idle ones
+	thread int32    // that runs on it, -1: idle
+	listed bool     // on the list of idle ones
+	lazy   mm.Space // idle, with this space's tables still loaded; 0: none
 }
 
 /*
@@ -28,7 +29,6 @@ func (s *Sim) start(th *thread, p int32, delay mm.Nanos) {
 	s.cpus[p].thread = th.id
 	th.cpu, th.last = p, p
 	th.sliceEnd = s.now + delay + s.cost.slice
-	s.spaces[th.space].running++
 	s.after(th, delay)
 }
 
@@ -52,12 +52,12 @@ func (s *Sim) idleCPU(th *thread) int32 {
 func (s *Sim) leave(th *thread) {
 	p := th.cpu
 	th.cpu = -1
-	s.spaces[th.space].running--
 	s.cpus[p].thread = -1
 	if s.runq.len() > 0 {
 		s.start(s.threads[s.runq.pop()], p, s.cost.sched)
 		return
 	}
+	s.cpus[p].lazy = th.space
 	if !s.cpus[p].listed {
 		s.cpus[p].listed = true
 		s.idle = append(s.idle, p)

@@ -9,13 +9,8 @@ func (s *Sim) choose(th *thread) {
 	case s.rules.Speculative != mm.SpecNone && sp.threads > 1:
 		// The lookup is under the tree's own lock, taken for reading and let go;
 		// then it counts a reference to the VMA.
-		at := s.write(&sp.top, th.cpu, s.now)
-		at = s.write(&sp.top, th.cpu, at+s.cost.lookup)
-		if th.vma = s.m.VMAAt(th.space, th.fault.Addr); th.vma != 0 {
-			at = s.write(s.vmaLine(th.vma), th.cpu, at)
-		}
-		th.state = stSpecBegin
-		s.at(th, at)
+		th.state = stSpecLookup
+		s.at(th, s.write(&sp.top, th.cpu, s.now)+s.cost.lookup)
 	case s.rules.PerVMALock:
 		at := s.now + s.cost.lookup
 		if th.vma = s.m.VMAAt(th.space, th.fault.Addr); th.vma != 0 {
@@ -33,6 +28,17 @@ func (s *Sim) classic(th *thread, now mm.Nanos) {
 	th.vmaPath = false
 	th.state = stClassic
 	s.at(th, s.write(&s.spaces[th.space].lock.line, th.cpu, now))
+}
+
+// specLookup is the end of a speculation's lookup: meanwhile others may have
+// taken the line.
+func (s *Sim) specLookup(th *thread) {
+	at := s.write(&s.spaces[th.space].top, th.cpu, s.now)
+	if th.vma = s.m.VMAAt(th.space, th.fault.Addr); th.vma != 0 {
+		at = s.write(s.vmaLine(th.vma), th.cpu, at)
+	}
+	th.state = stSpecBegin
+	s.at(th, at)
 }
 
 // put gives the VMA's reference back, from now on.

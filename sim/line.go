@@ -3,13 +3,15 @@ package sim
 import "github.com/hugelab/hugelab/mm"
 
 // line is one cache line of the kernel's that several processors use: a lock's
-// word, a reference count. A processor that wants it waits for those before it;
-// moving it takes a time that depends on where it comes from. So what an atomic
-// operation costs grows with the number of processors that contend.
+// word, a reference count. A processor that wants it waits for those before it,
+// and then for the line to come. So what an atomic operation costs grows with
+// the number of processors that contend. A move takes the mean of all pairs of
+// processors in use: who follows whom in a queue would be an accident of how
+// the threads started.
 //
-//	             write by another (moves: near or far)
-//	   owned by p ------------------------------------> owned by q
-//	      ^  |  read by another (moves: near or far)
+//	            write by another: moves
+//	   owned by p -------------------> owned by q
+//	      ^  |  read by another: moves
 //	write |  v
 //	     shared   read: no cost to speak of
 type line struct {
@@ -36,23 +38,13 @@ func (s *Sim) read(l *line, p int32, now mm.Nanos) mm.Nanos {
 
 // move brings l to p after all who asked before.
 func (s *Sim) move(l *line, p int32, now mm.Nanos, read bool) mm.Nanos {
-	took := s.cost.lineNear
-	if l.owner != 0 && s.packageOf(l.owner-1) != s.packageOf(p) {
-		took = s.cost.lineFar
-	}
-	l.free = max(l.free, now) + took
+	l.free = max(l.free, now) + s.cost.lineMove
 	l.shared = read
 	if !read {
 		l.owner = p + 1
 	}
 	s.stats.Moves++
 	return l.free
-}
-
-// packageOf is the package of a processor: they are numbered core by core, then
-// the second threads, as Linux does on most machines.
-func (s *Sim) packageOf(p int32) int32 {
-	return (p % int32(s.cores*s.sockets)) / int32(s.cores)
 }
 
 // spinlock is a lock that is held for a time known when it is taken: the

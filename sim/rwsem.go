@@ -27,6 +27,8 @@ type rwsem struct {
 	// readerOwned: a reader was the last to run with it, so writers do not spin.
 	readerOwned bool
 	since       mm.Nanos // the writer has it
+	wanted      int      // writers that have it or wait for it
+	wantedSince mm.Nanos // the first of them came
 	queue       []waiter
 	spinners    fifo
 }
@@ -44,6 +46,9 @@ func (l *rwsem) free() bool { return l.writer < 0 && l.readers == 0 }
 // on in state then when it has the lock.
 func (s *Sim) down(l *rwsem, th *thread, write bool, then state) (has bool) {
 	if write {
+		if l.wanted++; l.wanted == 1 {
+			l.wantedSince = s.now
+		}
 		return s.downWrite(l, th, then)
 	}
 	if l.writer < 0 && len(l.queue) == 0 {
@@ -172,6 +177,9 @@ func (s *Sim) up(l *rwsem, th *thread) mm.Nanos {
 	if l.writer == th.id {
 		l.writer = -1
 		s.stats.WriteHeld += s.now - l.since
+		if l.wanted--; l.wanted == 0 {
+			s.stats.WriteWanted += s.now - l.wantedSince
+		}
 	} else {
 		l.readers--
 	}

@@ -38,6 +38,7 @@ type Stats struct {
 	User        mm.Nanos // processor time of all threads, waiting for lines and spinning not counted
 	Kernel      mm.Nanos
 	WriteHeld   mm.Nanos // mmap_locks were held for writing; several at once count several times
+	WriteWanted mm.Nanos // they were held for writing or a writer waited for them
 }
 
 // Sim is a machine under simulation. One goroutine owns it, and its mm.Machine.
@@ -48,20 +49,19 @@ type Sim struct {
 	rand  uint64
 	worst bool
 
-	cores, sockets int
-	now            mm.Nanos
-	ticked         mm.Nanos
-	queue          events
-	threads        []*thread
-	cpus           []cpu
-	idle           []int32
-	runq           fifo
-	spaces         []space // by mm.Space
-	tables         []spinlock
-	vmas           [4096]line // references of VMAs, by their numbers
-	zone, lru      spinlock
-	memory         mm.Nanos // until when the memory is busy
-	stats          Stats
+	now       mm.Nanos
+	ticked    mm.Nanos
+	queue     events
+	threads   []*thread
+	cpus      []cpu
+	idle      []int32
+	runq      fifo
+	spaces    []space // by mm.Space
+	tables    []spinlock
+	vmas      [4096]line // references of VMAs, by their numbers
+	zone, lru spinlock
+	memory    mm.Nanos // until when the memory is busy
+	stats     Stats
 }
 
 // space is what sim knows of an address space.
@@ -69,7 +69,6 @@ type space struct {
 	lock    rwsem
 	top     line  // the head of the mm: tree root, its lock, the lookup cache's number
 	threads int   // ever added
-	running int   // on a processor
 	writer  int32 // that waits for holders of VMA locks, -1: none
 }
 
@@ -77,15 +76,14 @@ type space struct {
 // they map at the start, are made with m.Exec before.
 func New(hm *hw.Machine, m *mm.Machine, cfg Config) (*Sim, error) {
 	s := &Sim{m: m, rules: m.Rules(), worst: cfg.Worst, rand: cfg.Seed*0x9e3779b97f4a7c15 + 0x2545f4914f6cdd1d}
-	s.sockets, s.cores = max(hm.Int("cpu.sockets"), 1), max(hm.Int("cpu.cores"), 1)
 	n := cfg.CPUs
 	if n == 0 {
-		n = s.sockets * s.cores * max(hm.Int("cpu.threads"), 1)
+		n = hm.Int("cpu.sockets") * hm.Int("cpu.cores") * hm.Int("cpu.threads")
 	}
 	if n < 1 || n > MaxCPUs {
 		return nil, fmt.Errorf("sim: %d processors: want 1 to %d", n, MaxCPUs)
 	}
-	s.cost = costsOf(hm, m)
+	s.cost = costsOf(hm, m, n)
 	s.cpus = make([]cpu, n)
 	for p := n - 1; p >= 0; p-- {
 		s.cpus[p] = cpu{thread: -1, listed: true}
@@ -116,7 +114,15 @@ func (s *Sim) Add(id mm.Space, st mm.Stream) {
 func (s *Sim) Now() mm.Nanos { return s.now }
 
 // Stats is what happened so far.
-func (s *Sim) Stats() Stats { return s.stats }
+func (s *Sim) Stats() Stats {
+	st := s.stats
+	for i := range s.spaces {
+		if l := &s.spaces[i].lock; l.wanted > 0 {
+			st.WriteWanted += s.now - l.wantedSince
+		}
+	}
+	return st
+}
 
 // tickEvery is how often mm is told the time: khugepaged, per-CPU lists.
 const tickEvery = 10_000_000
@@ -167,6 +173,8 @@ func (s *Sim) step(th *thread) error {
 		s.callDone(th)
 	case stFault:
 		s.choose(th)
+	case stSpecLookup:
+		s.specLookup(th)
 	case stSpecBegin:
 		s.specBegin(th)
 	case stSpecLock:

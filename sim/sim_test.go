@@ -27,15 +27,9 @@ func (u *upTo) Next(ops []mm.Op) (int, error) {
 }
 
 // script is a fixed list of operations, again and again.
-type script struct {
-	ops  []mm.Op
-	gone int // how often it was given
-}
+type script struct{ ops []mm.Op }
 
-func (s *script) Next(ops []mm.Op) (int, error) {
-	s.gone++
-	return copy(ops, s.ops), nil
-}
+func (s *script) Next(ops []mm.Op) (int, error) { return copy(ops, s.ops), nil }
 
 type rig struct {
 	m *mm.Machine
@@ -43,16 +37,11 @@ type rig struct {
 }
 
 // newRig is a machine of n processors with a space 1 that setup made.
-func newRig(t testing.TB, name string, n int, seed uint64, setup []mm.Op, rule func(*mm.Rules), set ...string) rig {
+func newRig(t testing.TB, n int, seed uint64, setup []mm.Op, rule func(*mm.Rules)) rig {
 	t.Helper()
-	hm, err := hw.LoadMachine(name)
+	hm, err := hw.LoadMachine("x86-vm-16")
 	if err != nil {
 		t.Fatal(err)
-	}
-	for i := 0; i < len(set); i += 2 {
-		if hm, err = hm.With(set[i], set[i+1]); err != nil {
-			t.Fatal(err)
-		}
 	}
 	rules, err := mm.RulesFor("4.15")
 	if err != nil {
@@ -92,13 +81,14 @@ var paths = map[string]func(*mm.Rules){
 }
 
 // ebizzyRig is ebizzy with the options, every thread's batches limited to n.
-func ebizzyRig(t testing.TB, path string, cpus, n int, seed uint64, args ...string) (rig, []*workload.EbizzyThread) {
+func ebizzyRig(t testing.TB, path string, cpus, n int, seed uint64,
+	args ...string) (rig, []*workload.EbizzyThread) {
 	t.Helper()
 	e, err := workload.ParseEbizzy(args...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, "x86-vm-16", cpus, seed, e.Setup(1, 4096), paths[path])
+	r := newRig(t, cpus, seed, e.Setup(1, 4096), paths[path])
 	var all []*workload.EbizzyThread
 	for i := range e.Threads {
 		th := e.Thread(r.m, 1, i)
@@ -113,8 +103,8 @@ func ebizzyRig(t testing.TB, path string, cpus, n int, seed uint64, args ...stri
 func TestAllEnds(t *testing.T) {
 	for path := range paths {
 		for _, cpus := range []int{1, 2, 7, 16} {
-			for _, args := range [][]string{{"-mTRp", "-t", "32"}, {"-mTP", "-s", "40000", "-t", "9"}, {"-m", "-t", "3"}, {"-MR", "-t", "2"},
-				{"-HT", "-s", "4194304", "-t", "4"}} {
+			for _, args := range [][]string{{"-mTRp", "-t", "32"}, {"-mTP", "-s", "40000", "-t", "9"},
+				{"-m", "-t", "3"}, {"-MR", "-t", "2"}, {"-HT", "-s", "4194304", "-t", "4"}} {
 				t.Run(fmt.Sprint(path, " ", cpus, args), func(t *testing.T) {
 					r, all := ebizzyRig(t, path, cpus, 20, 1, args...)
 					r.run(t, math.MaxInt64)
@@ -173,18 +163,20 @@ func TestAbortsComeFromWriters(t *testing.T) {
 		{Kind: mm.OpAdvise, Space: 1, Region: 1, N: 4 * pages, Arg: uint64(mm.AdviseNoHugePage)},
 	}
 	// One page of each table, so that no fault finds the PMD empty.
-	setup = append(setup, mm.Op{Kind: mm.OpTouch, Space: 1, Region: 1, N: 4 * pages / 512, Stride: 512, Access: mm.Write})
+	setup = append(setup, mm.Op{Kind: mm.OpTouch, Space: 1, Region: 1, N: 4 * pages / 512, Stride: 512,
+		Access: mm.Write})
 	for _, writer := range []bool{false, true} {
-		r := newRig(t, "x86-vm-16", 8, 1, setup, paths["v11"])
+		r := newRig(t, 8, 1, setup, paths["v11"])
 		for i := range 4 {
-			r.s.Add(1, &upTo{&script{ops: []mm.Op{{Kind: mm.OpTouch, Region: 1, Page: uint64(i * pages), N: pages,
-				Stride: 1, Access: mm.Write}}}, 1})
+			op := mm.Op{Kind: mm.OpTouch, Region: 1, Page: uint64(i * pages), N: pages, Stride: 1, Access: mm.Write}
+			r.s.Add(1, &upTo{&script{ops: []mm.Op{op}}, 1})
 		}
 		if writer {
 			flip := func(n uint64) mm.Op {
 				return mm.Op{Kind: mm.OpAdvise, Region: 1, N: pages, Arg: n}
 			}
-			r.s.Add(1, &upTo{&script{ops: []mm.Op{flip(uint64(mm.AdviseDontDump)), flip(uint64(mm.AdviseDoDump))}}, 200})
+			both := []mm.Op{flip(uint64(mm.AdviseDontDump)), flip(uint64(mm.AdviseDoDump))}
+			r.s.Add(1, &upTo{&script{ops: both}, 200})
 		}
 		r.run(t, math.MaxInt64)
 		aborts, spf := r.m.Paths[mm.SPFVMAChanged], r.m.Paths[mm.SPF]
@@ -208,9 +200,10 @@ func TestTableLockAborts(t *testing.T) {
 		{Kind: mm.OpAdvise, Space: 1, Region: 1, N: 1024, Arg: uint64(mm.AdviseNoHugePage)},
 		{Kind: mm.OpTouch, Space: 1, Region: 1, N: 3, Stride: 511, Access: mm.Write}}
 	for _, path := range []string{"v6", "v11"} {
-		r := newRig(t, "x86-vm-16", 16, 1, setup, paths[path])
+		r := newRig(t, 16, 1, setup, paths[path])
 		for i := range 16 {
-			r.s.Add(1, &upTo{&script{ops: []mm.Op{{Kind: mm.OpTouch, Region: 1, Page: 512 + uint64(i), N: 31, Stride: 16, Access: mm.Write}}}, 1})
+			op := mm.Op{Kind: mm.OpTouch, Region: 1, Page: 512 + uint64(i), N: 31, Stride: 16, Access: mm.Write}
+			r.s.Add(1, &upTo{&script{ops: []mm.Op{op}}, 1})
 		}
 		r.run(t, math.MaxInt64)
 		if n := r.m.Paths[mm.SPFPTELock]; (n > 0) != (path == "v6") {
@@ -228,9 +221,10 @@ func TestLineCostGrowsWithCPUs(t *testing.T) {
 			setup = append(setup, mm.Op{Kind: mm.OpMap, Space: 1, Region: mm.Region(i + 1), N: 1 << 12,
 				Access: mm.Read | mm.Write, Flags: mm.MapShared | mm.MapFile})
 		}
-		r := newRig(t, "x86-vm-16", n, 1, setup, nil)
+		r := newRig(t, n, 1, setup, nil)
 		for i := range n {
-			r.s.Add(1, &upTo{&script{ops: []mm.Op{{Kind: mm.OpTouch, Region: mm.Region(i + 1), N: 4096, Stride: 1, Access: mm.Write}}}, 1})
+			op := mm.Op{Kind: mm.OpTouch, Region: mm.Region(i + 1), N: 4096, Stride: 1, Access: mm.Write}
+			r.s.Add(1, &upTo{&script{ops: []mm.Op{op}}, 1})
 		}
 		r.run(t, 2e6)
 		return 2e6 * float64(n) / float64(r.s.Stats().Faults)

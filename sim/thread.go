@@ -19,6 +19,7 @@ const (
 	stHolders                  // faults have let go of the VMAs it changes
 	stCallDone                 // the call's work is done
 	stFault                    // in the kernel, at the choice of a path
+	stSpecLookup               // speculation: has looked the VMA up
 	stSpecBegin                // speculation: has the VMA
 	stSpecLock                 // before the page-table lock
 	stSpecCommit               // with it
@@ -117,14 +118,17 @@ func (s *Sim) touch(th *thread) {
 	if s.preempt(th) {
 		return
 	}
-	step := mm.VA(int64(th.op.Stride)) * mm.VA(s.m.PageSize())
-	n := 0
-	for th.left > 0 && n < touchMost && s.m.Hits(&th.fault) {
-		th.fault.Addr += step
-		th.left--
-		n++
+	stride := mm.VA(int64(th.op.Stride)) * mm.VA(s.m.PageSize())
+	var n mm.Pages
+	for n < touchMost {
+		k := s.m.Hits(&th.fault, stride, min(th.left-n, touchMost-n))
+		if k == 0 {
+			break
+		}
+		n += k
 	}
 	if n > 0 {
+		th.left -= n
 		s.stats.Touches += uint64(n)
 		s.user(th, mm.Nanos(float64(n)*s.cost.touch))
 		if th.left == 0 {

@@ -253,7 +253,8 @@ func (f *difftestFlags) write(w io.Writer, rep *difftest.Report) error {
 	if f.print {
 		return nil
 	}
-	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s (%.1f of them at work: %.0f a minute): "+
+	fmt.Fprintf(w, "%d programs of seed %d by the rules of Linux %s in %.1f s "+
+		"(%.1f of them at work: %.0f a minute): "+
 		"%d steps, %d pages and %d counters compared, %d programs run again, %d unsettled, %d differences\n",
 		rep.Programs, rep.Seed,
 		rep.Kernel, rep.Seconds, rep.Held, rep.Rate, rep.Steps, rep.Pages, rep.Counters, rep.Rerun,

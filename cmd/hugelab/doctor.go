@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/hugelab/hugelab/hw"
+	"github.com/hugelab/hugelab/internal/kernel"
 	"github.com/hugelab/hugelab/internal/probe"
 	"github.com/hugelab/hugelab/internal/record"
 )
@@ -28,7 +31,7 @@ Nothing is changed. The exit code is 0 whatever the answers are.`,
 		Example: "  hugelab doctor --json",
 		Args:    argsUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			checks := append(probe.Run(probe.Live()), recorderCheck())
+			checks := append(probe.Run(probe.Live()), recorderCheck(), profileCheck())
 			if !asJSON {
 				return probe.Write(cmd.OutOrStdout(), checks)
 			}
@@ -53,6 +56,37 @@ func recorderCheck() probe.Check {
 	c.Why = fmt.Sprintf("method %s", method)
 	if why != "" {
 		c.Why += ": " + why
+	}
+	return c
+}
+
+// profileCheck is whether predict has costs that were measured here.
+func profileCheck() probe.Check {
+	c := probe.Check{Name: "profile", What: "kernel time as priced here",
+		Answer: probe.No, Do: "hugelab calibrate (20 seconds)"}
+	path, err := machineProfile()
+	if err != nil {
+		c.Why, c.Do = err.Error(), "hugelab calibrate --out FILE, then predict --profile FILE"
+		return c
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		c.Why = "no machine profile: predict takes a preset, whose kernel times may be several times off"
+		return c
+	}
+	defer file.Close()
+	p, err := hw.Load(file)
+	kernel := kernel.LiveFacts().Release
+	switch {
+	case err != nil:
+		c.Why = fmt.Sprintf("%s: %v", path, err)
+	case p.Made == nil:
+		c.Why = path + " is not of a calibration"
+	case p.Made.Kernel != kernel:
+		c.Why = fmt.Sprintf("%s was measured on Linux %s, this is %s", path, p.Made.Kernel, kernel)
+	default:
+		c.Answer, c.Do = probe.Yes, ""
+		c.Why = fmt.Sprintf("%s, of %s", path, p.Made.Date)
 	}
 	return c
 }

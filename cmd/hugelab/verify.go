@@ -53,11 +53,13 @@ func (v *verifyFlags) flags(fl *pflag.FlagSet) {
 }
 
 // verifyCommand splits FILE and COMMAND of predict [FILE] --verify -- COMMAND.
-func (f *predictFlags) verifyCommand(cmd *cobra.Command, args []string) (file string, command []string, err error) {
+func (f *predictFlags) verifyCommand(cmd *cobra.Command, args []string) (
+	file string, command []string, err error) {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case dash < 0 || dash > 1 || len(args) == dash:
-		return "", nil, usagef("predict: --verify runs a program: give -- and a COMMAND, and before it a FILE at most")
+		return "", nil, usagef("predict: --verify runs a program: give -- and a COMMAND, " +
+			"and before it a FILE at most")
 	case f.verify.runs < 1 || f.verify.runs > 1000:
 		return "", nil, usagef("predict: --runs %d: want 1 to 1000", f.verify.runs)
 	case f.layouts != 0:
@@ -115,7 +117,7 @@ func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.I
 	if rerr := s.Restore(); rerr != nil {
 		err = errors.Join(err, rerr)
 	}
-	if err != nil && (result == nil || !hasRuns(result)) {
+	if err != nil && !result.HasRuns() {
 		return err
 	}
 	result.Merge(p)
@@ -194,7 +196,8 @@ func (f *predictFlags) recordQuietly(cmd *cobra.Command, file string, args []str
 }
 
 // measure says what is to come, asks, and runs.
-func (f *predictFlags) measure(cmd *cobra.Command, plan lab.Plan, p *predict.Prediction) (*lab.Verification, error) {
+func (f *predictFlags) measure(cmd *cobra.Command, plan lab.Plan,
+	p *predict.Prediction) (*lab.Verification, error) {
 	v, stderr := &f.verify, cmd.ErrOrStderr()
 	each := v.runs
 	if v.again {
@@ -262,15 +265,6 @@ func confirmPolicies(cmd *cobra.Command, rows []predict.Named, s mm.Sizes, yes b
 	return confirm(cmd, changes, yes)
 }
 
-func hasRuns(v *lab.Verification) bool {
-	for _, c := range v.Cells {
-		if len(c.Pairs) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.Verification) error {
 	out := verified(v)
 	switch {
@@ -285,21 +279,24 @@ func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.
 // verified is what lab measured, as the report takes it.
 func verified(v *lab.Verification) *report.Verified {
 	out := &report.Verified{Asked: v.Runs, Interrupted: v.Interrupted, Fixed: v.Fixed, Warm: v.Warm,
-		System: v.OtherKnown, OwnFolios: v.OwnFolios(), PeakBy: lab.PeakBy, Notes: v.Notes, NotRun: v.NotRun}
+		System: v.Times.Known(), OwnFolios: v.OwnFolios(), PeakBy: v.PeakBy(), Notes: v.Notes, NotRun: v.NotRun}
 	for i := range v.Cells {
 		c := &v.Cells[i]
 		m := report.Measured{
 			Policy: c.Policy, Runs: len(c.Pairs), Faults: value(c.Faults()), Peak: value(c.Peak()),
 			Real: value(c.Real()), User: value(c.User()), System: value(v.System(c)), Unlike: c.Unlike}
 		for _, o := range v.SizesUsed(c) {
-			m.Folios = append(m.Folios, report.MeasuredFolios{Size: v.Sizes.Name(o), MeasuredValue: value(v.Folios(c, o))})
+			m.Folios = append(m.Folios, report.MeasuredFolios{
+				Size: v.Sizes.Name(o), MeasuredValue: value(v.Folios(c, o))})
 		}
 		if len(c.Again) > 0 {
-			m.Again = &report.MeasuredAgain{Faults: same(c.AAFaults()), Peak: same(c.AAPeak()), System: same(c.AASystem())}
+			m.Again = &report.MeasuredAgain{
+				Faults: same(c.AAFaults()), Peak: same(c.AAPeak()), System: same(c.AASystem())}
 		}
 		if len(c.Active) > 0 {
 			huge, collapses := v.ActiveFolios(c)
-			m.Active = &report.MeasuredActive{Faults: value(c.ActiveFaults()), Huge: value(huge), Collapses: collapses.Measured}
+			m.Active = &report.MeasuredActive{
+				Faults: value(c.ActiveFaults()), Huge: value(huge), Collapses: collapses.Measured}
 		}
 		out.Rows = append(out.Rows, m)
 	}

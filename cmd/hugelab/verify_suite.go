@@ -111,7 +111,7 @@ func (f *predictFlags) confirmSuite(cmd *cobra.Command, programs int) error {
 
 func suiteReport(all []lab.SuiteResult, runs int) *report.Suite {
 	facts := kernel.LiveFacts()
-	out := &report.Suite{Kernel: facts.Release, CPUs: facts.CPUs, Runs: runs, PeakBy: lab.PeakBy}
+	out := &report.Suite{Kernel: facts.Release, CPUs: facts.CPUs, Runs: runs}
 	if info, err := kstat.ReadMemInfo(kernel.LiveTree().FS); err == nil {
 		out.Memory = uint64(info.Total())
 	}

@@ -129,7 +129,7 @@ func (s *session) judge(r *Result) {
 		s.notes = append(s.notes, fmt.Sprintf("memory was not backed at first use: %.0f ns a page, %.0f ns later; "+
 			"times are those of backed memory", r.Memory.First, r.Memory.Median))
 	}
-	r.Notes = s.notes
+	r.Notes = append([]string{}, s.notes...) // a list in JSON, be it empty
 	now := time.Now().UTC().Format("2006-01-02")
 	n := 0
 	for i := range r.Rows {

@@ -68,9 +68,10 @@ var hugeSteps = []struct {
 	{30, (*generator).hugeTouch},
 	{14, func(g *generator) {
 		g.add(Step{Verb: VerbAdvise, Area: g.hugeArea(), Advice: pick(g.x, mm.AdviseDontNeed, mm.AdviseDontNeed,
-			mm.AdviseDontNeed, mm.AdviseDontNeedLocked, mm.AdvisePopulateRead, mm.AdvisePopulateWrite, mm.AdviseDontFork,
-			mm.AdviseDoFork, mm.AdviseFree, mm.AdviseCollapse, mm.AdviseHugePage, mm.AdviseNoHugePage, mm.AdviseCold,
-			mm.AdviseGuardInstall, mm.AdviseWipeOnFork, mm.AdviseDontDump, mm.AdviseDoDump)})
+			mm.AdviseDontNeed, mm.AdviseDontNeedLocked, mm.AdvisePopulateRead, mm.AdvisePopulateWrite,
+			mm.AdviseDontFork, mm.AdviseDoFork, mm.AdviseFree, mm.AdviseCollapse, mm.AdviseHugePage,
+			mm.AdviseNoHugePage, mm.AdviseCold, mm.AdviseGuardInstall, mm.AdviseWipeOnFork, mm.AdviseDontDump,
+			mm.AdviseDoDump)})
 	}},
 	{7, func(g *generator) { g.add(Step{Verb: VerbUnmap, Area: g.hugeArea()}) }},
 	{6, func(g *generator) {
@@ -99,7 +100,8 @@ func (g *generator) hugeMapping() {
 		return
 	}
 	s := Step{Verb: VerbMap, Access: mm.Read | mm.Write, Flags: mm.MapHugetlb | mm.MapPool}
-	s.Area = Area{Region: g.name(), To: pick[mm.Bytes](g.x, 2<<20, 2<<20, 4<<20, 4<<20, 6<<20, 8<<20, 1<<20, 5<<20)}
+	n := pick[mm.Bytes](g.x, 2<<20, 2<<20, 4<<20, 4<<20, 6<<20, 8<<20, 1<<20, 5<<20)
+	s.Area = Area{Region: g.name(), To: n}
 	switch {
 	case g.chance(20):
 		s.Place.At = g.pages(511) // cannot be

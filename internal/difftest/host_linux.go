@@ -3,6 +3,7 @@
 package difftest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -100,17 +101,20 @@ func (h *Host) Start(p *Program) (*hostRun, error) {
 			return nil, err
 		}
 	}
-	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n), moved: make([]int64, n)}
-	if err := r.bystanders(p); err != nil {
-		return nil, err
-	}
-	if p.has(VerbDropCaches) {
+	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n),
+		moved: make([]int64, n)}
+	err := r.bystanders(p)
+	if err == nil && p.has(VerbDropCaches) {
 		// Huge pages of others that wait to be split go now, not in a step.
-		if _, err := h.drop.Write([]byte("2")); err != nil {
-			return nil, err
-		}
+		_, err = h.drop.Write([]byte("2"))
 	}
-	return r, r.begin()
+	if err == nil {
+		err = r.begin()
+	}
+	if err != nil && r.pool {
+		err = errors.Join(err, endPool())
+	}
+	return r, err
 }
 
 // begin forks the program's first process.

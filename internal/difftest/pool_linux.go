@@ -3,6 +3,7 @@
 package difftest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -65,13 +66,42 @@ func startPool(p *Program) error {
 		return err
 	}
 	pages := int64(policy.Pools[0].Pages)
-	if err := writePool("nr_overcommit_hugepages", int64(policy.Pools[0].Overcommit)); err != nil {
-		return err
+	err = trialPool(max(pages, hugePool) + roomPool)
+	if err == nil {
+		err = writePool("nr_overcommit_hugepages", int64(policy.Pools[0].Overcommit))
 	}
-	if err := writePool("nr_hugepages", pages); err != nil {
-		return err
+	if err == nil {
+		err = writePool("nr_hugepages", pages)
 	}
-	return awaitPool(PoolSeen{Pages: pages, Free: pages})
+	if err == nil {
+		err = awaitPool(PoolSeen{Pages: pages, Free: pages})
+	}
+	if err != nil {
+		err = errors.Join(err, endPool())
+	}
+	return err
+}
+
+// roomPool is how many surplus pages a program may come to have beside its pool.
+const roomPool = 4
+
+// trialPool makes a pool as large as a program's may become, and so sees to it
+// that memory in pieces of 2 MB is there when a step asks for it; compaction
+// makes some where it is not. What the step gets is then the model's business.
+func trialPool(pages int64) error {
+	for try := range 3 {
+		if err := writePool("nr_hugepages", pages); err != nil {
+			return err
+		}
+		is, err := readPool()
+		if err != nil || is.Pages == pages {
+			return err
+		}
+		if try < 2 {
+			_ = os.WriteFile("/proc/sys/vm/compact_memory", []byte("1"), 0)
+		}
+	}
+	return fmt.Errorf("pool: no %d free pages of 2 MB: memory is too full, or too fragmented", pages)
 }
 
 // awaitPool waits a little until the pool is as it should be.
@@ -82,8 +112,7 @@ func awaitPool(want PoolSeen) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("pool: 2 MB hugetlb pages: %s, where a program wants %s: somebody else uses them, or "+
-				"memory is too fragmented", is, want)
+			return fmt.Errorf("pool: 2 MB hugetlb pages: %s, a program wants %s: somebody else has some", is, want)
 		}
 	}
 }

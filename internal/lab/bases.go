@@ -7,7 +7,8 @@ import (
 )
 
 // Bases is where one exec'd address space begins, by area. 0 is not known:
-// the area is not there, as the mmap area of a program without a loader.
+// the area is not there, as the mmap area of a program without a loader on
+// kernels that place the vdso elsewhere.
 type Bases struct {
 	Program string // the file
 	Exe     mm.VA  // the program's first segment

@@ -17,9 +17,6 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-// PeakBy says how Run.Peak is measured.
-const PeakBy = "RssAnon of all its processes every 2 ms and at their ends; a peak between two looks is missed"
-
 const sampleEvery = 2 * time.Millisecond
 
 // follower runs one command and waits for all of it. It is told of each exec,
@@ -34,6 +31,7 @@ type follower struct {
 	user0, system0 time.Duration // of the starter, before that
 	ended          bool          // the root has ended
 	other          error
+	group          *group // nil: memory is that of the processes, added up
 }
 
 const followOptions = unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK |
@@ -75,8 +73,10 @@ func (f *follower) follow(ctx context.Context, o kernel.StartOptions, orders []m
 		defer unix.Close(counter)
 		err = ptrace(unix.PTRACE_SEIZE, f.root, followOptions)
 	}
+	f.joinGroup()
 	folios, ferr := countFolios(f.root, orders)
 	defer folios.close()
+	defer f.leaveGroup()
 	if err != nil {
 		p.Signal(os.Kill)
 		p.Wait()
@@ -102,6 +102,11 @@ func (f *follower) follow(ctx context.Context, o kernel.StartOptions, orders []m
 		return fmt.Errorf("verify: read the fault counter: %w", errors.Join(err, unix.EIO))
 	}
 	f.run.Faults = nativeUint64(buf)
+	if f.group != nil {
+		if f.run.Peak, err = f.group.peak(); err != nil {
+			return err
+		}
+	}
 	if f.run.OwnFolios = ferr == nil && len(orders) > 0; f.run.OwnFolios {
 		f.run.Folios, err = folios.read()
 	}
@@ -206,15 +211,42 @@ func (f *follower) atExit(pid int) {
 		return
 	}
 	f.run.Bound = max(f.run.Bound, anon, most-min(most, rss-anon))
-	if len(f.tasks) > 1 {
+	if f.group != nil || len(f.tasks) > 1 {
 		f.sampleAll()
 	}
-	f.run.Peak = max(f.run.Peak, anon)
+	if f.group == nil {
+		f.run.Peak = max(f.run.Peak, anon)
+	}
+}
+
+// joinGroup gives the command a memory cgroup where there can be one.
+func (f *follower) joinGroup() {
+	g, err := newGroup("/sys/fs/cgroup")
+	if err != nil {
+		f.run.PeakBy = peakByProcess
+		return
+	}
+	if err := g.add(f.root); err != nil {
+		g.remove()
+		f.run.PeakBy = peakByProcess
+		return
+	}
+	f.group, f.run.PeakBy = g, peakByGroup
+}
+
+func (f *follower) leaveGroup() {
+	if f.group != nil {
+		f.group.remove()
+	}
 }
 
 // sampleAll adds up the anonymous memory of all processes.
 func (f *follower) sampleAll() {
 	if !f.first {
+		return
+	}
+	if f.group != nil {
+		f.group.sample()
 		return
 	}
 	fsys := kernel.LiveTree().FS

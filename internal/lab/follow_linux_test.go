@@ -74,6 +74,12 @@ func TestRunOnce(t *testing.T) {
 	if len(r.Execs) != 1 || r.Execs[0].Exe == 0 || r.Execs[0].Heap == 0 || r.Execs[0].Stack == 0 {
 		t.Errorf("execs %+v", r.Execs)
 	}
+	// The test program has no loader: where its mmap area ends is told by the vdso.
+	rules, err := mm.RulesFor(kernel.LiveFacts().Release)
+	if v, verr := mm.ParseRelease(rules.Version); err == nil && verr == nil && v.Major >= 6 && v.Minor >= 16 &&
+		r.Execs[0].Mmap == 0 {
+		t.Errorf("no mmap area: %+v", r.Execs)
+	}
 }
 
 func TestRunOnceTree(t *testing.T) {

@@ -10,9 +10,6 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-// PeakBy says how Run.Peak is measured.
-const PeakBy = "not at all"
-
 func runOnce(context.Context, kernel.StartOptions, ...mm.Order) (*Run, error) {
 	return nil, kernel.CanChange()
 }

@@ -55,11 +55,19 @@ func execBases(pid int) (Bases, error) {
 		return Bases{}, fmt.Errorf("verify: program of process %d: %w", pid, err)
 	}
 	b := Bases{Program: exe}
-	var exeEnd mm.VA
+	var exeEnd, stack mm.VA
+	for _, m := range maps {
+		if m.Name == "[stack]" {
+			stack = m.Start
+		}
+	}
 	for _, m := range maps {
 		switch {
 		case m.Name == "[stack]":
 			b.note(mm.AreaStack, m.Start, m.End)
+		case m.Name == "[vdso]" && m.Start < stack:
+			// Of a program without a loader it is all there is in the mmap area.
+			b.note(mm.AreaMmap, m.Start, m.End)
 		case strings.HasPrefix(m.Name, "["):
 		case m.Name == exe:
 			b.note(mm.AreaExe, m.Start, m.End)
@@ -88,7 +96,8 @@ func execBases(pid int) (Bases, error) {
 func cpuTimes(pid int) (user, system time.Duration) {
 	const prof, virt = 0, 1
 	var all, usr unix.Timespec
-	err := errors.Join(unix.ClockGettime(int32(^pid<<3|prof), &all), unix.ClockGettime(int32(^pid<<3|virt), &usr))
+	err := errors.Join(unix.ClockGettime(int32(^pid<<3|prof), &all),
+		unix.ClockGettime(int32(^pid<<3|virt), &usr))
 	if err != nil {
 		return 0, 0
 	}

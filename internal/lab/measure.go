@@ -138,12 +138,8 @@ func (w *verifier) keep(ctx context.Context, j *job) error {
 		return &NotSameWork{err.Error(),
 			"a build finds its work done: --prepare 'make clean' undoes it; --input FILE gives the same input"}
 	}
-	pol := row.Policy
-	if j.part != active {
-		pol = still(pol)
-	}
 	in := w.Input
-	in.Policies = []predict.Named{{Name: row.Name, Policy: pol}}
+	in.Policies, in.Still = []predict.Named{{Name: row.Name, Policy: row.Policy}}, j.part != active
 	in.Layouts, in.Shift = 1, func(_, n int) mm.Shift { return shift(n) }
 	got, err := predict.Run(ctx, in)
 	if errors.Is(err, context.Canceled) {
@@ -202,16 +198,16 @@ func (w *verifier) judge() {
 		if other*2 <= len(c.Pairs) {
 			c.Unlike = "" // chance, not the policy
 		} else {
-			w.v.note("under %s the command did not do the same work as when it was recorded: %s. Its errors are not the "+
-				"model's", c.Policy, c.Unlike)
+			w.v.note("under %s the command did not do the same work as when it was recorded: %s. "+
+				"Its errors are not the model's", c.Policy, c.Unlike)
 		}
 	}
 	if most > 0 && !w.v.OwnFolios() {
-		w.v.note("other programs took up to %d page faults beside a run: the counts of folios, which are the whole "+
-			"machine's, may have theirs in them", most)
+		w.v.note("other programs took up to %d page faults beside a run: the counts of folios, which are the "+
+			"whole machine's, may have theirs in them", most)
 	}
 	if slowest > coldTimes*least {
-		w.v.note("memory was new to the machine: a warm pass took up to %.0f times as long as another. Only what it "+
-			"warmed is as dear as memory in use", slowest/least)
+		w.v.note("memory was new to the machine: a warm pass took up to %.0f times as long as another. "+
+			"Only what it warmed is as dear as memory in use", slowest/least)
 	}
 }

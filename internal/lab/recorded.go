@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/hugelab/hugelab/internal/predict"
 	"github.com/hugelab/hugelab/mm"
@@ -19,8 +18,7 @@ type recorded struct {
 	ends  []End
 	page  mm.Bytes
 	exit  int
-	other time.Duration // time in the kernel that was not for memory, or none that the model knows of
-	known bool          // other is known
+	times predict.SystemTime // what the recorded run tells of time in the kernel
 }
 
 // readRecorded reads a recording once through a model without huge pages.
@@ -49,7 +47,7 @@ func readRecorded(ctx context.Context, in predict.Input) (*recorded, error) {
 	if err != nil {
 		return nil, err
 	}
-	rec.other, rec.known = p.Rest, p.RestKnown
+	rec.times = p.Times
 	return rec, nil
 }
 
@@ -70,7 +68,8 @@ func (rec *recorded) walk(r *trace.Reader) error {
 	if err != nil {
 		return err
 	}
-	w := walker{rec: rec, m: m, replay: trace.NewReplay(r), exec: map[mm.Space]int{}, program: map[mm.Space]string{}}
+	w := walker{rec: rec, m: m, replay: trace.NewReplay(r),
+		exec: map[mm.Space]int{}, program: map[mm.Space]string{}}
 	ops := make([]mm.Op, 1024)
 	for {
 		n, err := w.replay.Next(ops)
@@ -123,10 +122,13 @@ func (w *walker) op(op *mm.Op, self []mm.Op) error {
 // atExec notes a map that was there at exec.
 func (w *walker) atExec(op *mm.Op) {
 	k, ok := w.exec[op.Space]
-	if !ok || op.Flags&mm.MapAtExec == 0 || op.Flags&mm.MapSpecial != 0 {
+	if !ok || op.Flags&mm.MapAtExec == 0 {
 		return
 	}
 	b, area := &w.rec.execs[k], mm.Area(op.Aux)
+	if op.Flags&mm.MapSpecial != 0 && area != mm.AreaMmap {
+		return // above the stack, as kernels before 6.16 place it
+	}
 	// A stack's region begins below what is mapped of it.
 	end := mm.VA(op.Arg) + mm.VA((mm.Bytes(op.N)-mm.Bytes(op.Page))*w.rec.page)
 	b.note(area, mm.VA(op.Arg), end)

@@ -87,7 +87,7 @@ func (c *Cell) User() Value {
 // model's time under this policy. Error is of the median.
 func (v *Verification) System(c *Cell) Value {
 	s := valueOf(c.Pairs, func(p *Pair) (float64, float64) {
-		return (v.Other + p.Predicted.Kernel).Seconds(), p.Measured.System.Seconds()
+		return v.Times.Of(&p.Predicted).Seconds(), p.Measured.System.Seconds()
 	})
 	if s.Error = 0; s.Median > 0 {
 		s.Error = (s.Predicted - s.Median) / s.Median
@@ -109,6 +109,19 @@ func (v *Verification) folios(p *Pair, o mm.Order) (predicted, measured float64)
 		n += p.Measured.Events.Collapses
 	}
 	return float64(p.Predicted.Folios[o]), float64(n)
+}
+
+// HasRuns says whether there is any result; a nil Verification has none.
+func (v *Verification) HasRuns() bool {
+	if v == nil {
+		return false
+	}
+	for i := range v.Cells {
+		if len(v.Cells[i].Pairs) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // OwnFolios says that all folios were counted for the command alone.

@@ -13,7 +13,8 @@ type Run struct {
 	Real   time.Duration // from the first exec to the command's end
 	User   time.Duration // of the command and what it waited for
 	System time.Duration
-	Peak   mm.Bytes // anonymous memory at most, see PeakBy
+	Peak   mm.Bytes // anonymous memory at most
+	PeakBy string   // how Peak was measured, in a clause
 	Bound  mm.Bytes // what one process can have had at most: VmHWM less its file pages at the end
 	Execs  []Bases
 	Ends   []End
@@ -31,4 +32,21 @@ type Run struct {
 type End struct {
 	Program string   // the file
 	Size    mm.Bytes // of its address space
+}
+
+// How a peak is measured.
+const (
+	peakByGroup   = "the highest charge of a memory cgroup of its own, less kernel memory and page cache then"
+	peakByProcess = "RssAnon of all its processes every 2 ms and at their ends; " +
+		"a peak between two looks is missed"
+)
+
+// PeakBy says how the peaks were measured, in a clause.
+func (v *Verification) PeakBy() string {
+	for i := range v.Cells {
+		for k := range v.Cells[i].Pairs {
+			return v.Cells[i].Pairs[k].Measured.PeakBy
+		}
+	}
+	return "not measured"
 }

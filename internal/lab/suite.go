@@ -163,7 +163,7 @@ func Suite(ctx context.Context, o SuiteOptions) ([]SuiteResult, error) {
 		err := o.program(ctx, &r)
 		var missing *MissingError
 		switch {
-		case ctx.Err() != nil && (r.Verified == nil || len(r.Verified.Cells) == 0):
+		case ctx.Err() != nil && !r.Verified.HasRuns():
 			continue
 		case errors.As(err, &missing):
 			r.Skipped = missing.Error()

@@ -61,11 +61,10 @@ type Verification struct {
 	Runs        int // that were to be done of each policy
 	Fixed       bool
 	Interrupted bool
-	Other       time.Duration // of the command in the kernel, not for memory, as recorded
-	OtherKnown  bool
-	Warm        bool     // there was a warm pass before every run
-	Notes       []string // what the reader must know
-	NotRun      []string // policies that cannot be had, with the reason
+	Times       predict.SystemTime // what the recorded run tells of time in the kernel
+	Warm        bool               // there was a warm pass before every run
+	Notes       []string           // what the reader must know
+	NotRun      []string           // policies that cannot be had, with the reason
 }
 
 // note adds a sentence once.
@@ -82,7 +81,7 @@ func (v *Verification) note(format string, args ...any) {
 // stillSleep is how long khugepaged is made to sleep.
 const stillSleep = mm.Nanos(24 * 3600 * 1e9)
 
-// still is p with khugepaged held still, for the kernel and the model alike.
+// still is p with khugepaged held still; in the model it is by Input.Still.
 func still(p mm.Policy) mm.Policy {
 	p.Khugepaged.ScanSleep, p.Khugepaged.PagesToScan = stillSleep, 1
 	return p
@@ -109,7 +108,7 @@ func Verify(ctx context.Context, p Plan) (*Verification, error) {
 		return nil, fmt.Errorf("verify: recording: %w", err)
 	}
 	w := &verifier{Plan: p, rec: rec, v: &Verification{
-		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Other: rec.other, OtherKnown: rec.known, Warm: p.Peak != nil}}
+		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil}}
 	if rec.exit != 0 {
 		w.v.note("the command ends with exit code %d, when recorded and in every run", rec.exit)
 	}
@@ -198,12 +197,28 @@ func (w *verifier) round(ctx context.Context, round int) error {
 	return err
 }
 
+// spell is how long the right to change settings is kept at most, where it is
+// asked for and a run may be waited for.
+const spell = 20 * time.Second
+
 // measureAll does the runs of a round, as far as it comes.
-func (w *verifier) measureAll(ctx context.Context, round int, jobs []job) (err error) {
+func (w *verifier) measureAll(ctx context.Context, round int, jobs []job) error {
+	for at := 0; at < len(jobs) && ctx.Err() == nil; {
+		n, err := w.measureSome(ctx, round, jobs, at)
+		if err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// measureSome does runs from jobs[at] on until a spell is over, and says how many.
+func (w *verifier) measureSome(ctx context.Context, round int, jobs []job, at int) (n int, err error) {
 	s := w.Session
 	if s == nil {
 		if s, err = w.Take(ctx); err != nil {
-			return err
+			return 0, err
 		}
 		defer func() { err = errors.Join(err, s.Restore()) }()
 	}
@@ -212,31 +227,31 @@ func (w *verifier) measureAll(ctx context.Context, round int, jobs []job) (err e
 		w.v.note("khugepaged was not held still: %v", derr)
 	}
 	defer func() { d.stop() }()
-	if w.First && round == 0 {
+	if w.First && round == 0 && at == 0 {
 		if _, err := w.run(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	for i := range jobs {
-		j := &jobs[i]
+	for began := time.Now(); at+n < len(jobs) && ctx.Err() == nil; n++ {
+		j := &jobs[at+n]
+		if w.Session == nil && n > 0 && time.Since(began) > spell {
+			return n, nil
+		}
 		if j.part == active {
 			d.stop()
 			d = nil
-		}
-		if ctx.Err() != nil {
-			return nil
 		}
 		if w.Progress != nil {
 			w.Progress(w.done, len(jobs)*w.Runs, w.rows[j.row].Name)
 		}
 		run, err := w.measure(ctx, s, j)
 		if err != nil || ctx.Err() != nil {
-			return err
+			return n, err
 		}
 		j.run = run
 		w.done++
 	}
-	return nil
+	return n, nil
 }
 
 // quieten registers the decoy with khugepaged, under settings that let it.

@@ -93,7 +93,8 @@ func TestValue(t *testing.T) {
 	}
 	c := Cell{Pairs: []Pair{pair(110, 100, time.Second), pair(190, 200, 3*time.Second)}}
 	v := c.Faults()
-	want := Value{Predicted: 150, Measured: 150, Median: 150, Least: 100, Most: 200, Error: (0.1 - 0.05) / 2, WorstError: 0.1}
+	want := Value{Predicted: 150, Measured: 150, Median: 150, Least: 100, Most: 200,
+		Error: (0.1 - 0.05) / 2, WorstError: 0.1}
 	if abs(v.Error-want.Error) > 1e-12 {
 		t.Errorf("error %v, want %v", v.Error, want.Error)
 	}
@@ -115,7 +116,7 @@ func TestSystem(t *testing.T) {
 	for _, s := range []time.Duration{2 * time.Second, 9 * time.Second, 4 * time.Second} {
 		c.Pairs = append(c.Pairs, Pair{predict.Row{Kernel: time.Second}, Run{System: s}})
 	}
-	v := Verification{Other: 2 * time.Second}
+	v := Verification{Times: predict.SystemTime{Scale: 1, Rest: 2 * time.Second}}
 	if s := v.System(&c); s.Predicted != 3 || s.Median != 4 || s.Error != -0.25 {
 		t.Errorf("%+v", s)
 	}
@@ -177,7 +178,8 @@ func TestUnlike(t *testing.T) {
 		{end("a", 1000), end("a", 1300), "a had 1300 MiB mapped at its end, 1000 MiB when it was recorded"},
 		{end("a", 1, 1, 1, 1), end("a", 1, 1, 1), ""},
 		{end("a", 1, 1, 1, 1), end("a", 1), "1 processes of a ended, 4 when it was recorded"},
-		{slices.Concat(end("a", 1), end("b", 1, 1)), slices.Concat(end("a", 1), end("b", 1, 1, 1, 1)), "4 processes of b"},
+		{slices.Concat(end("a", 1), end("b", 1, 1)),
+			slices.Concat(end("a", 1), end("b", 1, 1, 1, 1)), "4 processes of b"},
 		{nil, end("a", 1000), ""},
 	} {
 		if got := unlike(c.recorded, c.run); got != c.says && (c.says == "" || !strings.HasPrefix(got, c.says)) {

@@ -26,14 +26,8 @@ type Prediction struct {
 	Assumed   []string // the assumptions behind the numbers
 	Programs  []string // what programs like the recorded one read themselves
 	Best      *Recommendation
-
-	// Rest is the recorded run's system time that was not for memory; see
-	// System. Without RestKnown it is not known, and RestUnknown says why.
-	Rest        time.Duration
-	RestKnown   bool
-	RestUnknown string
-
-	Mappings []MappingUse // with ByMapping: one a mapping, the busiest first
+	Times     SystemTime   // what the recorded run tells of system time; see System
+	Mappings  []MappingUse // with ByMapping: one a mapping, the busiest first
 
 	rules    mm.Rules // that Kernel names
 	runtimes Runtimes // that the recording shows
@@ -100,6 +94,7 @@ type Row struct {
 	Elapsed    time.Duration
 	Backing    time.Duration
 	WorstFault time.Duration // the costliest single fault
+	Work       mm.WorkSum    // what Kernel is the price of, summed over the layouts
 
 	PeakAnon  mm.Bytes // memory held by anonymous folios, at most
 	EndAnon   mm.Bytes // the same just before the last process left

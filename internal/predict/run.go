@@ -27,6 +27,7 @@ type Input struct {
 	Profile    *hw.Profile   // nil: the first preset
 	Example    bool          // the recording is the embedded one
 
+	Still     bool          // khugepaged never does a pass
 	Settle    time.Duration // khugepaged's time after the program's end
 	Layouts   int           // address-space layouts, 0 for the recorded one
 	Seed      uint64        // of the layouts
@@ -152,8 +153,7 @@ func (in *Input) pass(ctx context.Context, p *Prediction, layout int) (rows []Ro
 			program, _ := never.machine.WorkDone()
 			base = time.Duration(in.Profile.PriceSum(program))
 		}
-		p.Rest, p.RestUnknown = restOf(r, p.Recording.Faults, in, base)
-		p.RestKnown = p.RestUnknown == ""
+		p.Times = systemOf(r, p.Recording.Faults, in, base)
 		if in.ByMapping {
 			p.Mappings = mappingsOf(f.tracks, replay, p.Sizes)
 		}
@@ -186,7 +186,7 @@ func (in *Input) machine(p *Prediction, h *trace.Header, layout int) (mm.Config,
 	cfg := mm.Config{
 		Nodes: []mm.Node{{Mem: memoryOf(h)}}, CPUs: min(max(h.CPUs, 1), mostCPUs), BasePage: sizes.Base,
 		Rules: rules, Free: spreadFree(in.Memory, memoryOf(h), sizes), Limit: mm.Pages(in.Limit / sizes.Base),
-		Seed: in.Seed, ByRegion: in.ByMapping, StopAtOOM: true,
+		Seed: in.Seed, ByRegion: in.ByMapping, StopAtOOM: true, Still: in.Still,
 	}
 	layouts := in.Layouts
 	if layouts == 0 && (recErr != nil || rules.AlignTHP != recorded.AlignTHP) {
@@ -224,6 +224,7 @@ func (t *track) row(n *Named, price *hw.Profile, s mm.Sizes, keep bool) Row {
 	program, background := m.WorkDone()
 	r := Row{
 		Named: *n, Faults: u.Faults, SoftFaults: u.SoftFaults,
+		Work:   *program,
 		Kernel: time.Duration(price.PriceSum(program)), Background: time.Duration(price.PriceSum(background)),
 		Elapsed: time.Duration(price.ElapsedSum(program)), Backing: time.Duration(price.BackingSum(program)),
 		PeakAnon: bytesOf(u.AnonPeak, s), EndAnon: bytesOf(t.end.Anon, s),
@@ -271,6 +272,9 @@ func (a *rowSum) add(r *Row) {
 		return
 	}
 	s := &a.sum
+	for i, n := range r.Work {
+		s.Work[i] += n
+	}
 	s.Faults += r.Faults
 	s.SoftFaults += r.SoftFaults
 	s.Kernel += r.Kernel

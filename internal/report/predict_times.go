@@ -26,7 +26,7 @@ func predictTimes(d *doc, p *predict.Prediction) {
 	if elapsed {
 		head = append(head, "processor for memory")
 	}
-	system := p.RestKnown
+	system := p.Times.Known()
 	if system {
 		head = append(head, "all system time")
 	}
@@ -62,9 +62,15 @@ func predictTimes(d *doc, p *predict.Prediction) {
 		d.line("processor for memory: kernel time, and what the same work costs in the hypervisor")
 	}
 	if system {
-		d.line(fmt.Sprintf("all system time (sys of time): %s that the recorded run's kernel spent on other things, "+
-			"and the kernel time for memory", predict.HumanTime(p.Rest)))
+		d.line("all system time (sys of time): " + systemText(p))
 	} else {
-		d.line("all system time (sys of time) is not predicted: " + cmp.Or(p.RestUnknown, "not known"))
+		d.line("all system time (sys of time) is not predicted: " + cmp.Or(p.Times.Unknown, "not known"))
 	}
+}
+
+// systemText says what all system time is made of.
+func systemText(p *predict.Prediction) string {
+	return fmt.Sprintf("kernel time for memory times %.2f, by which the recorded run, without huge pages, differed "+
+		"from the profile's prices, and %s that it spent on other things", p.Times.Scale,
+		predict.HumanTime(p.Times.Rest))
 }

@@ -38,7 +38,7 @@ type ReproResult struct {
 	Sensitivity      []ReproSensitivity `json:"sensitivity" doc:"each fitted number of the machine, moved"`
 	Tries            []ReproTry         `json:"tries" doc:"runs with a cause taken away or changed"`
 	Notes            []string           `json:"notes" doc:"what to know of the published figures"`
-	NotReached       []string           `json:"not_reached" doc:"what is known of figures that the model misses"`
+	NotReached       []string           `json:"not_reached" doc:"what is known of where model and published differ"`
 }
 
 // ReproMetric is one figure.
@@ -124,7 +124,7 @@ func reproBlock(d *doc, r *ReproResult) {
 	reproReasons(d, r)
 	reproMoves(d, r)
 	d.list("of the published figures:", r.Notes)
-	d.list("not reached:", r.NotReached)
+	d.list("where model and published differ:", r.NotReached)
 }
 
 // reproTable has the figures.

@@ -80,9 +80,9 @@ type MeasuredJSON struct {
 
 	Folios          map[string]float64 `json:"folios" doc:"large folios by size"`
 	SystemMedian    float64            `json:"system_seconds_median" doc:"the median over the runs"`
-	SystemPredicted float64            `json:"system_seconds_predicted,omitempty" doc:"the recording's kernel time, with the model's for memory"`
-	NotSameWork     string             `json:"not_same_work,omitempty" doc:"how the runs differed from what was recorded"`
-	Again           map[string]float64 `json:"again,omitempty" doc:"the policy against itself: NAME apart, and NAME_spread"`
+	SystemPredicted float64            `json:"system_seconds_predicted,omitempty" doc:"by recording and model"`
+	NotSameWork     string             `json:"not_same_work,omitempty" doc:"how the runs differed"`
+	Again           map[string]float64 `json:"again,omitempty" doc:"against itself: NAME apart, NAME_spread"`
 	Khugepaged      map[string]float64 `json:"khugepaged,omitempty" doc:"the same with khugepaged at work"`
 }
 
@@ -131,8 +131,8 @@ func verifyBody(d *doc, v *Verified, label func(string) string) {
 func verifyFoot(d *doc, v *Verified) {
 	if v.System {
 		d.line("system time is all that the kernel did, for memory or not: predicted is what the recording spent " +
-			"there, less the model's time for memory without huge pages, and the model's under the policy. Its error " +
-			"is of the median.")
+			"there, less the model's time for memory without huge pages, and the model's under the policy. " +
+			"Its error is of the median.")
 	}
 	d.line("peak memory is anonymous memory: " + v.PeakBy + ".")
 	if v.OwnFolios {
@@ -142,8 +142,8 @@ func verifyFoot(d *doc, v *Verified) {
 	}
 	d.line("khugepaged was held still, here and in the model, but where its own table says otherwise.")
 	if v.Warm {
-		d.line("Right before each run as much memory as its predicted peak was taken and given back: memory that the " +
-			"hypervisor has not backed costs more at its first use.")
+		d.line("Right before each run as much memory as its predicted peak was taken and given back: memory " +
+			"that the hypervisor has not backed costs more at its first use.")
 	}
 }
 
@@ -201,8 +201,8 @@ func activeTable(v *Verified, label func(string) string) table.Writer {
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		if a := r.Active; a != nil {
-			t.AppendRow(table.Row{label(r.Policy), count(a.Faults.Predicted), count(a.Faults.Measured), signed(a.Faults.Error),
-				count(r.Faults.Measured), count(a.Huge.Predicted), count(a.Huge.Measured), count(a.Collapses)})
+			t.AppendRow(table.Row{label(r.Policy), count(a.Faults.Predicted), count(a.Faults.Measured),
+				signed(a.Faults.Error), count(r.Faults.Measured), count(a.Huge.Predicted), count(a.Huge.Measured), count(a.Collapses)})
 		}
 	}
 	return t

@@ -22,7 +22,6 @@ type Suite struct {
 	Memory      uint64 // bytes
 	Profile     string // the machine profile that priced the work
 	Runs        int    // of each policy, asked
-	PeakBy      string
 	Interrupted bool
 }
 
@@ -127,7 +126,9 @@ func summarise(measure string, cells []suiteCell, bar float64) SuiteSummaryJSON 
 		return s
 	}
 	// Of folios the worst is the worst that is more than a few.
-	slices.SortStableFunc(cells, func(a, b suiteCell) int { return cmp.Compare(math.Abs(a.off), math.Abs(b.off)) })
+	slices.SortStableFunc(cells, func(a, b suiteCell) int {
+		return cmp.Compare(math.Abs(a.off), math.Abs(b.off))
+	})
 	n := len(cells)
 	s.Median = (math.Abs(cells[(n-1)/2].off) + math.Abs(cells[n/2].off)) / 2
 	for _, c := range cells {
@@ -145,8 +146,8 @@ func summarise(measure string, cells []suiteCell, bar float64) SuiteSummaryJSON 
 // VerifySuite writes the suite for people.
 func VerifySuite(w io.Writer, s *Suite, style Style) error {
 	d := doc{style: style}
-	d.line(fmt.Sprintf("Suite: %d runs of each policy in random order, each predicted at its own addresses; Linux %s, "+
-		"%d CPUs, %d MiB of memory, machine profile %s", s.Runs, s.Kernel, s.CPUs, s.Memory>>20, s.Profile))
+	d.line(fmt.Sprintf("Suite: %d runs of each policy in random order, each predicted at its own addresses; "+
+		"Linux %s, %d CPUs, %d MiB of memory, machine profile %s", s.Runs, s.Kernel, s.CPUs, s.Memory>>20, s.Profile))
 	if s.Interrupted {
 		d.line("Interrupted: what was done so far.")
 	}
@@ -194,11 +195,12 @@ func (s *Suite) each(d *doc) {
 
 func summaryTable(all []SuiteSummaryJSON) table.Writer {
 	t := newTable("measure", "cells", "median error", "worst", "beyond the bar", "where the worst is")
-	names := map[string]string{"faults": "page faults", "folios": "folios by size", "peak_anon_bytes": "peak memory",
-		"system_seconds": "kernel time"}
+	names := map[string]string{"faults": "page faults", "folios": "folios by size",
+		"peak_anon_bytes": "peak memory",
+		"system_seconds":  "kernel time"}
 	for _, m := range all {
-		t.AppendRow(table.Row{names[m.Measure], m.Cells, fmt.Sprintf("%.2f%%", 100*m.Median), signed(m.Worst), m.Beyond,
-			cmp.Or(m.Where, "-")})
+		t.AppendRow(table.Row{names[m.Measure], m.Cells, fmt.Sprintf("%.2f%%", 100*m.Median), signed(m.Worst),
+			m.Beyond, cmp.Or(m.Where, "-")})
 	}
 	return t
 }
@@ -232,11 +234,12 @@ func (s *Suite) grids(d *doc) {
 		return strings.Join(all, ", ")
 	})
 	s.grid(d, "Peak anonymous memory, predicted / measured:", func(r *Measured) string {
-		return fmt.Sprintf("%s / %s (%s)", bytesText(r.Peak.Predicted), bytesText(r.Peak.Measured), signed(r.Peak.Error))
+		return fmt.Sprintf("%s / %s (%s)", bytesText(r.Peak.Predicted), bytesText(r.Peak.Measured),
+			signed(r.Peak.Error))
 	})
 	s.grid(d, "Time in the kernel, predicted / median of the measured:", func(r *Measured) string {
-		return fmt.Sprintf("%s / %s (%s %s)", seconds(r.System.Predicted), seconds(r.System.Median), signed(r.System.Error),
-			spread(r.System))
+		return fmt.Sprintf("%s / %s (%s %s)", seconds(r.System.Predicted), seconds(r.System.Median),
+			signed(r.System.Error), spread(r.System))
 	})
 }
 

@@ -24,9 +24,11 @@ func verified() (*predict.Prediction, *Verified) {
 				Peak:   MeasuredValue{26 << 20, 25 << 20, 25 << 20, 25 << 20, 25 << 20, 0.04, 0.04},
 				System: MeasuredValue{0.11, 0.1, 0.1, 0.09, 0.11, 0.1, 0}},
 			{Policy: "64k", Runs: 2, Faults: MeasuredValue{493, 500, 500, 490, 510, -0.014, -0.02},
-				Folios: []MeasuredFolios{{"64k", MeasuredValue{Predicted: 400, Measured: 380, Least: 380, Most: 380, Error: 0.0526}}},
-				Again:  &MeasuredAgain{Faults: MeasuredSame{0.01, 0.02}},
-				Active: &MeasuredActive{Faults: MeasuredValue{Predicted: 480, Measured: 470, Error: 0.0213}, Collapses: 3}},
+				Folios: []MeasuredFolios{{"64k", MeasuredValue{Predicted: 400,
+					Measured: 380, Least: 380, Most: 380, Error: 0.0526}}},
+				Again: &MeasuredAgain{Faults: MeasuredSame{0.01, 0.02}},
+				Active: &MeasuredActive{Faults: MeasuredValue{Predicted: 480, Measured: 470, Error: 0.0213},
+					Collapses: 3}},
 			{Policy: "thp"},
 		}}
 }
@@ -62,7 +64,8 @@ func TestVerifyJSON(t *testing.T) {
 		math.Abs(row.Error["faults"]+0.014) > 1e-9 {
 		t.Errorf("64k: %+v, %v", row.Measured, row.Error)
 	}
-	if row.Measured.Folios["64k"] != 380 || row.Error["folios_64k"] != 0.0526 || row.Measured.Khugepaged["collapses"] != 3 ||
+	if row.Measured.Folios["64k"] != 380 || row.Error["folios_64k"] != 0.0526 ||
+		row.Measured.Khugepaged["collapses"] != 3 ||
 		row.Measured.Again["faults_spread"] != 0.02 {
 		t.Errorf("64k: %+v, %v", row.Measured, row.Error)
 	}
@@ -74,7 +77,7 @@ func TestVerifyJSON(t *testing.T) {
 // TestSuite: the text and the Markdown, and what is beyond the bars.
 func TestSuite(t *testing.T) {
 	p, v := verified()
-	s := &Suite{Kernel: "6.18.1", CPUs: 2, Memory: 8 << 30, Profile: "vm", Runs: 3, PeakBy: "looking",
+	s := &Suite{Kernel: "6.18.1", CPUs: 2, Memory: 8 << 30, Profile: "vm", Runs: 3,
 		Programs: []SuiteProgram{
 			{Name: "gcc", Skipped: "gcc: not installed: gcc"},
 			{Name: "sort", Prediction: p, Verified: v},

@@ -17,14 +17,13 @@ const noHostClear = "it takes dozens of processes on a last-level cache of less 
 func anonWSeqHugetlb() Result {
 	return Result{
 		Name: "anon-w-seq-hugetlb", Machine: "xeon-e5-2699v4", Main: "throughput_gain_percent",
-		Did: "88 processes, each on its hardware thread, clear surplus 2 MB pages by the order of Linux 4.14 " +
+		Did: "one process a hardware thread: they clear surplus 2 MB pages by the order of Linux 4.14 " +
 			"and write them from end to start through simulated caches, the page's start or the fault's address " +
 			"being the target",
 		NoHost: noHostClear,
 		Tries: []Try{
 			{"a last-level cache four times as large", []string{"llc.size=*4"}},
-			{"4 processes", []string{"processes=4"}},
-			{"44 processes, one a core", []string{"processes=44"}},
+			{"cores without second threads, a process each", []string{"cpu.threads=1"}},
 			{"a last-level cache that gives up what was used longest ago", []string{"llc.policy=0"}},
 			{"clearing that reads what it overwrites", []string{"clear.reads=1"}},
 		},
@@ -60,7 +59,7 @@ func anonWSeqHugetlb() Result {
 func hugetlbPair() clearPair {
 	return clearPair{
 		use: workload.Usemem{
-			Processes: 88, Step: workload.Word, Repeat: 1, Reverse: true, Anonymous: true, Hugetlb: true,
+			Step: workload.Word, Repeat: 1, Reverse: true, Anonymous: true, Hugetlb: true,
 		},
 		base:    clearSetup{order: mm.ClearTowards},
 		patched: clearSetup{order: mm.ClearTowards, known: true},
@@ -73,19 +72,19 @@ func hugetlbPair() clearPair {
 func anonWSeqTHP() Result {
 	return Result{
 		Name: "anon-w-seq-thp", Machine: "xeon-e5-2699v3", Main: "throughput_gain_percent",
-		Did: "72 processes, each on its hardware thread, clear transparent 2 MB pages ascending or by the order " +
+		Did: "one process a hardware thread: they clear transparent 2 MB pages ascending or by the order " +
 			"of Linux 4.14 and write them from start to end through simulated caches",
 		NoHost: noHostClear,
 		Tries: []Try{
 			{"a last-level cache four times as large", []string{"llc.size=*4"}},
-			{"36 processes, one a core", []string{"processes=36"}},
+			{"cores without second threads, a process each", []string{"cpu.threads=1"}},
 		},
 		Causes: []string{
 			"miss_rate_change_percent: the published rate hardly moves, though throughput and instructions a " +
 				"cycle do as in the model; what else was counted as an access is not known",
 		},
 		Model: func(e Env) (Values, error) {
-			p := orderPair(workload.Usemem{Processes: 72, Step: workload.Word, Repeat: 1})
+			p := orderPair(workload.Usemem{Step: workload.Word, Repeat: 1})
 			return p.model(e)
 		},
 	}
@@ -95,11 +94,10 @@ func anonWSeqTHP() Result {
 func anonCowSeq() Result {
 	return Result{
 		Name: "anon-cow-seq", Machine: "xeon-e5-2699v3", Main: "throughput_gain_percent",
-		Did: "36 children, one a core, copy huge pages of their parent ascending or by the order of Linux 4.14 " +
+		Did: "one child a core: they copy huge pages of their parent ascending or by the order of Linux 4.14 " +
 			"and write them from start to end through simulated caches; no two copy the same page at the same time",
 		NoHost: noHostClear,
 		Tries: []Try{
-			{"72 children, one a hardware thread", []string{"processes=72"}},
 			{"a last-level cache four times as large", []string{"llc.size=*4"}},
 		},
 		Causes: []string{
@@ -108,8 +106,9 @@ func anonCowSeq() Result {
 		},
 		Model: func(e Env) (Values, error) {
 			p := orderPair(workload.Usemem{
-				Processes: 36, Step: workload.Word, Repeat: 1, Prealloc: true, Populate: true,
+				Step: workload.Word, Repeat: 1, Prealloc: true, Populate: true,
 			})
+			p.perCore = true
 			return p.model(e)
 		},
 	}
@@ -126,14 +125,22 @@ func orderPair(u workload.Usemem) clearPair {
 
 // clearPair is a workload before and after a change.
 type clearPair struct {
-	use           workload.Usemem
+	use           workload.Usemem // of no processes: as many as the machine has hardware threads
+	perCore       bool            // one a core instead
 	base, patched clearSetup
 }
 
-// run runs both; the processes key of the machine overrules the workload's.
+// run runs both. The processes key of the machine overrules the workload's.
 func (p *clearPair) run(e Env) (base, patched clearRun, err error) {
-	if n := e.Machine.Int("processes"); n > 0 {
+	m := e.Machine
+	switch n := m.Int("processes"); {
+	case n > 0:
 		p.use.Processes = n
+	case p.use.Processes == 0:
+		p.use.Processes = m.Int("cpu.sockets") * m.Int("cpu.cores")
+		if !p.perCore {
+			p.use.Processes *= m.Int("cpu.threads")
+		}
 	}
 	p.base.use, p.patched.use = p.use, p.use
 	if base, err = runClear(e.Machine, e.Seed, p.base); err != nil {

@@ -34,8 +34,8 @@ func (u *Outcome) report() report.ReproResult {
 			}
 		}
 	}
-	missed := u.metrics(&r)
-	if missed && u.Result != nil {
+	u.metrics(&r)
+	if u.Result != nil {
 		r.NotReached = append(r.NotReached, u.Result.Causes...)
 	}
 	base, _ := u.Model.Get(r.Main)
@@ -50,8 +50,8 @@ func (u *Outcome) report() report.ReproResult {
 }
 
 // metrics fills in the figures: the published ones in their order, and behind
-// them what only the model has. It says whether the model misses any.
-func (u *Outcome) metrics(r *report.ReproResult) (missed bool) {
+// them what only the model has.
+func (u *Outcome) metrics(r *report.ReproResult) {
 	for i := range u.Published.Metrics {
 		m := &u.Published.Metrics[i]
 		out := report.ReproMetric{Name: m.Name, Unit: m.Unit, Published: m.Value, Said: m.Said, From: m.From,
@@ -60,7 +60,6 @@ func (u *Outcome) metrics(r *report.ReproResult) (missed bool) {
 			out.Model = &x
 			if in, known := m.Reached(x); known {
 				out.Reached = &in
-				missed = missed || !in
 			}
 			if m.Value != nil && *m.Value != 0 {
 				ratio := x / *m.Value
@@ -75,7 +74,6 @@ func (u *Outcome) metrics(r *report.ReproResult) (missed bool) {
 			r.Metrics = append(r.Metrics, u.withHost(report.ReproMetric{Name: v.Name, Model: &x}))
 		}
 	}
-	return missed
 }
 
 func (u *Outcome) withHost(m report.ReproMetric) report.ReproMetric {

@@ -23,7 +23,7 @@ type Result struct {
 	// error that says why not, where the running kernel can't.
 	Host func(context.Context) (Values, error)
 
-	// NoHost says why there is no Host.
+	// NoHost says why there is no Host, or why it lacks metrics.
 	NoHost string
 
 	// Main is the metric whose movement is shown when a fitted constant moves.
@@ -31,7 +31,7 @@ type Result struct {
 
 	Did    string   // what the model does, in one sentence
 	Tries  []Try    // runs with a cause of the effect taken away or changed
-	Causes []string // what is known of figures that the model does not reach
+	Causes []string // what is known of where model and published figures differ
 }
 
 // Try is one more run of the model, to show what an effect comes from.
@@ -71,10 +71,13 @@ func (v Values) Get(name string) (float64, bool) {
 // Results are all published results that the model has, in any order: they are
 // printed in the order of Names.
 func Results() []Result {
-	return []Result{
+	return append([]Result{
 		anonWSeqHugetlb(),
 		anonWSeqTHP(),
 		anonCowSeq(),
 		thpMigration(),
-	}
+		folioSizes(),
+		hvo(),
+		gup1G(),
+	}, spfResults()...)
 }

@@ -230,7 +230,10 @@ func (u *Outcome) host(ctx context.Context, asked bool) {
 		u.HostErr = "not asked for"
 	default:
 		v, err := u.Result.Host(ctx)
-		u.Host, u.HostErr = v, "the host's run does not measure it"
+		u.Host, u.HostErr = v, u.Result.NoHost
+		if u.HostErr == "" {
+			u.HostErr = "the host's run does not measure it"
+		}
 		if err != nil {
 			u.HostErr = err.Error()
 		}

@@ -46,8 +46,10 @@ func ParseEbizzy(args ...string) (Ebizzy, error) {
 	e := DefaultEbizzy()
 	flags := map[byte]*bool{'T': &e.TouchOnly, 'l': &e.OwnCopy, 'm': &e.AlwaysMmap, 'M': &e.NeverMmap,
 		'p': &e.Protect, 'P': &e.Holes, 'R': &e.RandomSize, 'z': &e.Linear, 'v': &e.Verbose, 'H': &e.Huge}
-	numbers := map[byte]func(int){'n': func(n int) { e.Chunks = n }, 's': func(n int) { e.ChunkSize = mm.Bytes(n) },
-		'S': func(n int) { e.Seconds = n }, 't': func(n int) { e.Threads = n }}
+	numbers := map[byte]func(int){
+		'n': func(n int) { e.Chunks = n }, 's': func(n int) { e.ChunkSize = mm.Bytes(n) },
+		'S': func(n int) { e.Seconds = n }, 't': func(n int) { e.Threads = n },
+	}
 	for i := 0; i < len(args); i++ {
 		letters, ok := strings.CutPrefix(args[i], "-")
 		if !ok || letters == "" {

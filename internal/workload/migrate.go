@@ -22,7 +22,7 @@ const (
 type Migration struct {
 	Split    float64 // before the call: the splitting, for MigrateSplit
 	Call     float64 // the call, draining of per-CPU lists, lookup and isolation
-	Unmap    float64 // target frames, migration entries, flushes
+	Unmap    float64 // target frames, splitting that the kernel itself needs, migration entries, flushes
 	Copy     float64 // the bytes
 	State    float64 // flags, charge and lists of the new folio
 	Remap    float64 // entries back, old frames freed
@@ -46,7 +46,8 @@ var migrateStages = map[mm.Prim]func(*Migration) *float64{
 	mm.PrimAllocPCP: stageUnmap, mm.PrimAllocRefill: stageUnmap, mm.PrimAllocBuddy: stageUnmap,
 	mm.PrimExpand: stageUnmap, mm.PrimZoneLock: stageUnmap, mm.PrimMigrateOut: stageUnmap,
 	mm.PrimMigrateOutPMD: stageUnmap, mm.PrimRmapRemove: stageUnmap, mm.PrimPTELock: stageUnmap,
-	mm.PrimFlush: stageUnmap, mm.PrimMigrateMove: stageState, mm.PrimCopyMigrate: stageCopy,
+	mm.PrimFlush: stageUnmap, mm.PrimFolioSplit: stageUnmap, mm.PrimPMDSplit: stageUnmap, mm.PrimPTESet: stageUnmap,
+	mm.PrimDeferred: stageUnmap, mm.PrimMigrateMove: stageState, mm.PrimCopyMigrate: stageCopy,
 	mm.PrimMigrateIn: stageRemap, mm.PrimMigrateInPMD: stageRemap, mm.PrimRmapAdd: stageRemap,
 	mm.PrimFreePCP: stageRemap, mm.PrimFreeBuddy: stageRemap, mm.PrimMerge: stageRemap,
 }

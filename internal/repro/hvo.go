@@ -1,0 +1,140 @@
+package repro
+
+import (
+	"github.com/hugelab/hugelab/internal/workload"
+	"github.com/hugelab/hugelab/mm"
+)
+
+// The published results of giving back the struct pages of hugetlb pages: how
+// many, what it costs the pool, and what taking and releasing all pages of a
+// region costs with and without.
+
+// gup1G is gup_test on 16 GB of 1 GB pages.
+func gup1G() Result {
+	return Result{
+		Name: "gup-1g", Machine: "xeon-e5-2699v4", Main: "get_ratio", Model: modelGUP,
+		Did: "Takes and releases every page of 16 GB of hugetlb memory, 512 pages a call, longterm pins, and plays each look at a " +
+			"struct page through one core's caches and TLBs; a call takes the longer of its work and its waiting for lines.",
+		Tries: []Try{
+			{What: "a last-level cache that holds all struct pages", Set: []string{"llc.size=1g"}},
+			{What: "memory that answers at once", Set: []string{"memory.latency=*0"}},
+		},
+	}
+}
+
+// gupCase runs gup_test with HVO off and on.
+func gupCase(env Env, how mm.GUP, group bool) (off, on workload.GUPTimes, err error) {
+	rules, err := mm.RulesFor("5.12") // the kernel it was measured on, and the series
+	if err != nil {
+		return off, on, err
+	}
+	rules.HVO, rules.UnpinGroups = true, group
+	g := workload.GUP{Machine: env.Machine, Rules: rules, Size: 16 << 30, Page: 1 << 30, PerCall: 512, How: how}
+	if off, err = g.Run(); err != nil {
+		return off, on, err
+	}
+	g.HVO = true
+	on, err = g.Run()
+	return off, on, err
+}
+
+func modelGUP(env Env) (Values, error) {
+	const pin = mm.GUPPin | mm.GUPWrite | mm.GUPLongterm
+	off, on, err := gupCase(env, pin, false)
+	if err != nil {
+		return nil, err
+	}
+	goff, gon, err := gupCase(env, pin, true)
+	if err != nil {
+		return nil, err
+	}
+	us := func(t mm.Nanos) float64 { return float64(t) / 1000 }
+	var v Values
+	v.Add("get_ratio", us(off.Get)/us(on.Get))
+	v.Add("unpin_ratio_single", us(off.Put)/us(on.Put))
+	v.Add("unpin_ratio_grouped", us(goff.Put)/us(gon.Put))
+	v.Add("get_us_base", us(off.Get))
+	v.Add("get_us_hvo", us(on.Get))
+	v.Add("unpin_single_us_base", us(off.Put))
+	v.Add("unpin_single_us_hvo", us(on.Put))
+	v.Add("unpin_grouped_us_base", us(goff.Put))
+	v.Add("unpin_grouped_us_hvo", us(gon.Put))
+	v.Add("struct_page_lines", float64(off.PutLines.Looked))
+	return v, nil
+}
+
+// hvo is what giving struct pages back saves, and what it costs the pool.
+func hvo() Result {
+	return Result{
+		Name: "hvo", Machine: "xeon-e5-2699v4", Main: "grow_ratio", Model: modelHVO,
+		Did: "Makes pools in a machine that keeps its struct pages in its own memory and counts what comes free; grows and shrinks " +
+			"a pool of 10,240 pages of 2 MB with and without.",
+		Tries: []Try{
+			{What: "flushes that interrupt nobody", Set: []string{"ipi.wait=*0", "ipi.send=*0"}},
+			{What: "one processor", Set: []string{"cpu.sockets=1", "cpu.cores=1", "cpu.threads=1"}},
+		},
+	}
+}
+
+// saved is what a page of a pool gives back, in pages.
+func saved(version string, page mm.Order, of mm.Pages) (float64, error) {
+	p, err := workload.NewPool(version, true, (of+4)*page.Pages())
+	if err != nil {
+		return 0, err
+	}
+	if _, err := p.Resize(page, uint64(of)); err != nil {
+		return 0, err
+	}
+	return float64(p.Saved()) / float64(of), nil
+}
+
+func modelHVO(env Env) (Values, error) {
+	var v Values
+	for _, gen := range []struct{ version, suffix string }{{"5.14", ""}, {"5.18", "_one_kept"}} {
+		const tib = 1 << 40
+		small, err := saved(gen.version, 9, 512)
+		if err != nil {
+			return nil, err
+		}
+		large, err := saved(gen.version, 18, 4)
+		if err != nil {
+			return nil, err
+		}
+		v.Add("pages_freed_2m"+gen.suffix, small)
+		v.Add("pages_freed_1g"+gen.suffix, large)
+		v.Add("saved_1tib_2m_gib"+gen.suffix, small*(tib>>21)*4096/(1<<30))
+		v.Add("saved_1tib_1g_gib"+gen.suffix, large*(tib>>30)*4096/(1<<30))
+	}
+	return v, poolTimes(env, &v)
+}
+
+// poolTimes adds what growing and shrinking take, before and after flushes were
+// batched.
+func poolTimes(env Env, v *Values) error {
+	const pages = 10240
+	for _, k := range []struct{ version, suffix string }{{"5.14", ""}, {"6.7", "_batched"}} {
+		var grow, shrink [2]float64
+		for i, on := range []bool{false, true} {
+			p, err := workload.NewPool(k.version, on, (pages+2048)*512)
+			if err != nil {
+				return err
+			}
+			g, err := p.Resize(9, pages)
+			if err != nil {
+				return err
+			}
+			s, err := p.Resize(9, 0)
+			if err != nil {
+				return err
+			}
+			grow[i], shrink[i] = workload.PoolNanos(env.Machine, g), workload.PoolNanos(env.Machine, s)
+		}
+		v.Add("grow_ratio"+k.suffix, grow[1]/grow[0])
+		v.Add("shrink_ratio"+k.suffix, shrink[1]/shrink[0])
+		v.Add("grow_us_per_page_off"+k.suffix, grow[0]/pages/1000)
+		v.Add("grow_us_per_page_on"+k.suffix, grow[1]/pages/1000)
+		v.Add("shrink_us_per_page_off"+k.suffix, shrink[0]/pages/1000)
+		v.Add("shrink_us_per_page_on"+k.suffix, shrink[1]/pages/1000)
+	}
+	return nil
+}
