@@ -72,7 +72,7 @@ Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
 	fl.StringVar(&f.kernel, "kernel", "", "with --model, by the rules of this Linux `VERSION` (default: this host's)")
 	fl.StringVar(&f.keep, "keep", "", "save programs that show differences in `DIR`")
 	fl.BoolVar(&f.stats, "stats", false, "show how often everything that programs may have occurred")
-	fl.BoolVar(&f.vary, "vary", false, "with --model, give every program a kernel version and a machine of its own")
+	fl.BoolVar(&f.vary, "vary", false, "with --model, give every program a kernel and a machine of its own")
 	fl.IntVar(&f.stop, "stop", 0, "end after `N` differences (default: go on)")
 	fl.StringVar(&f.answers, "answers", "", "save what the kernel showed after every step in `FILE`")
 	fl.StringVar(&f.against, "against", "", "hold the model to the answers in `FILE` instead of to this kernel")
