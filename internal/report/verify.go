@@ -130,9 +130,9 @@ func verifyBody(d *doc, v *Verified, label func(string) string) {
 // verifyFoot says how the numbers came about.
 func verifyFoot(d *doc, v *Verified) {
 	if v.System {
-		d.line("system time is all that the kernel did, for memory or not: predicted is what the recording spent " +
-			"there, less the model's time for memory without huge pages, and the model's under the policy. " +
-			"Its error is of the median.")
+		d.line("system time is all that the kernel did, for memory or not. As many runs more without huge pages " +
+			"tell how this program's prices lie to the profile's and what it spends on other things; predicted " +
+			"is the model's time under the policy at those prices, and the other things. Its error is of the median.")
 	}
 	d.line("peak memory is anonymous memory: " + v.PeakBy + ".")
 	if v.OwnFolios {
