@@ -48,6 +48,30 @@ func TestResultsAreListed(t *testing.T) {
 	}
 }
 
+// TestMainOnly: leaving out all but the main metric does not change it.
+func TestMainOnly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every model twice: left out with -short")
+	}
+	for _, r := range Results() {
+		env := Env{Machine: machineWith(t, r.Machine), Seed: 3}
+		full, err := r.Model(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.MainOnly = true
+		short, err := r.Model(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err1 := full.main(r.Main)
+		b, err2 := short.main(r.Main)
+		if err1 != nil || err2 != nil || a != b {
+			t.Errorf("%s: %s is %v, alone %v (%v, %v)", r.Name, r.Main, a, b, err1, err2)
+		}
+	}
+}
+
 // TestSameSeedSameBytes runs every model twice, and one result with all its
 // sensitivities on several processors.
 func TestSameSeedSameBytes(t *testing.T) {

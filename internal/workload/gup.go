@@ -18,6 +18,7 @@ type GUP struct {
 	PerCall int      // -n: pages a call
 	How     mm.GUP   // -L, -a, -b, -u, -U
 	HVO     bool     // the pool's struct pages are given back
+	GetOnly bool     // what is taken is not given back
 }
 
 // GUPTimes is what it took.
@@ -57,6 +58,9 @@ func (g *GUP) Run() (GUPTimes, error) {
 			return t, fmt.Errorf("gup: page %d: %v", at+n, e)
 		}
 		t.Get += p.call(c.Steps, at, &t.GetLines)
+	}
+	if g.GetOnly {
+		return t, nil
 	}
 	c.Steps = c.Steps[:0]
 	m.PutPages(&c, g.How, pages)
@@ -123,6 +127,7 @@ type gupPricer struct {
 	array             uint64 // physical address of the caller's array
 	instrs, atomics   float64
 	waits             float64
+	split             func(offset uint64) hw.PageSize
 }
 
 // gupSample: one in 2^gupSample lines is simulated, and stands for all of them.
