@@ -23,6 +23,7 @@ type Plan struct {
 	Stdin   string        // a file, "" for none
 	Output  *os.File      // the command's output; nil throws it away
 	Fixed   bool          // without address randomisation
+	Replay  bool          // no command: helper processes do what the recording did
 	First   bool          // run the command once before, untimed: nothing has just read its files
 
 	// Peak says how much memory a run takes, for the warm pass before it; nil:
@@ -61,6 +62,7 @@ type Verification struct {
 	Runs        int // that were to be done of each policy
 	Fixed       bool
 	Interrupted bool
+	Replayed    bool
 	Times       predict.SystemTime // what the recorded run tells of time in the kernel
 	Warm        bool               // there was a warm pass before every run
 	Notes       []string           // what the reader must know
@@ -108,8 +110,10 @@ func Verify(ctx context.Context, p Plan) (*Verification, error) {
 		return nil, fmt.Errorf("verify: recording: %w", err)
 	}
 	w := &verifier{Plan: p, rec: rec, v: &Verification{
-		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil}}
-	if rec.exit != 0 {
+		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil, Replayed: p.Replay}}
+	if p.Replay {
+		w.v.Times = predict.SystemTime{} // helpers spend time of their own
+	} else if rec.exit != 0 {
 		w.v.note("the command ends with exit code %d, when recorded and in every run", rec.exit)
 	}
 	w.choose()
