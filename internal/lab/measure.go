@@ -38,7 +38,12 @@ func (w *verifier) measure(ctx context.Context, s *kernel.Session, j *job) (*Run
 	if err != nil {
 		return nil, fmt.Errorf("verify: counters: %w", err)
 	}
-	run, err := w.run(ctx, ordersOf(&row.Policy, w.v.Sizes)...)
+	var run *Run
+	if w.Replay {
+		run, err = w.replay(ctx, row)
+	} else {
+		run, err = w.run(ctx, ordersOf(&row.Policy, w.v.Sizes)...)
+	}
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
@@ -133,14 +138,16 @@ func orNull(file string) string {
 // keep predicts a run at its own addresses and puts both into its cell.
 func (w *verifier) keep(ctx context.Context, j *job) error {
 	row, c := w.named(j), &w.v.Cells[j.row]
-	shift, err := shifts(w.rec.execs, j.run.Execs, w.rec.page)
-	if err != nil {
-		return &NotSameWork{err.Error(),
-			"a build finds its work done: --prepare 'make clean' undoes it; --input FILE gives the same input"}
-	}
 	in := w.Input
 	in.Policies, in.Still = []predict.Named{{Name: row.Name, Policy: row.Policy}}, j.part != active
-	in.Layouts, in.Shift = 1, func(_, n int) mm.Shift { return shift(n) }
+	if !w.Replay {
+		shift, err := shifts(w.rec.execs, j.run.Execs, w.rec.page)
+		if err != nil {
+			return &NotSameWork{err.Error(),
+				"a build finds its work done: --prepare 'make clean' undoes it; --input FILE gives the same input"}
+		}
+		in.Layouts, in.Shift = 1, func(_, n int) mm.Shift { return shift(n) }
+	}
 	got, err := predict.Run(ctx, in)
 	if errors.Is(err, context.Canceled) {
 		return nil

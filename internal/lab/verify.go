@@ -23,6 +23,7 @@ type Plan struct {
 	Stdin   string        // a file, "" for none
 	Output  *os.File      // the command's output; nil throws it away
 	Fixed   bool          // without address randomisation
+	Replay  bool          // no command: helper processes do what the recording did
 	First   bool          // run the command once before, untimed: nothing has just read its files
 
 	// Peak says how much memory a run takes, for the warm pass before it; nil:
@@ -63,6 +64,7 @@ type Verification struct {
 	Interrupted bool
 	Times       predict.SystemTime // how time in the kernel divides, by the plain runs or the recorded one
 	Plain       []Pair             // runs without huge pages that are not shown: they tell Times
+	Replayed    bool               // by helpers, not by the command
 	Warm        bool               // there was a warm pass before every run
 	Notes       []string           // what the reader must know
 	NotRun      []string           // policies that cannot be had, with the reason
@@ -110,8 +112,10 @@ func Verify(ctx context.Context, p Plan) (*Verification, error) {
 		return nil, fmt.Errorf("verify: recording: %w", err)
 	}
 	w := &verifier{Plan: p, rec: rec, v: &Verification{
-		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil}}
-	if rec.exit != 0 {
+		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil, Replayed: p.Replay}}
+	if p.Replay {
+		w.v.Times = predict.SystemTime{} // helpers spend time of their own
+	} else if rec.exit != 0 {
 		w.v.note("the command ends with exit code %d, when recorded and in every run", rec.exit)
 	}
 	w.base = predict.Named{Name: "never", Policy: mm.NeverPolicy(sizes)}
@@ -145,7 +149,9 @@ func (w *verifier) choose() {
 }
 
 // timed says whether time in the kernel is predicted: by prices of this machine.
-func (w *verifier) timed() bool { return w.Input.Profile != nil && w.Input.Profile.Made != nil }
+func (w *verifier) timed() bool {
+	return !w.Replay && w.Input.Profile != nil && w.Input.Profile.Made != nil
+}
 
 // named is the policy of a job.
 func (w *verifier) named(j *job) *predict.Named {
