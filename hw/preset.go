@@ -168,5 +168,15 @@ func migrateCosts(n *[mm.NumPrims]float64) {
 	n[mm.PrimCopyMigrate] = 280 // as copy_cow
 	n[mm.PrimMigrateMove] = 400 // state, memory cgroup, LRU list
 	n[mm.PrimMigrateIn] = 450   // reverse-map walk, entry, counts
+	n[mm.PrimGUPCall] = 150     // k
+	n[mm.PrimGUPFill] = 0.9     // k: ten instructions
+	n[mm.PrimGUPHead] = 4       // k: between a line that is near and one that streams from memory
+	n[mm.PrimGUPAtomic] = 7     // k
+	n[mm.PrimStructInit] = 6    // k: a line that streams from memory
+
+	n[mm.PrimVmemmapMap] = 40 // k
+	n[mm.PrimVmemmapCopy] = 500
+	n[mm.PrimVmemmapSplit] = 5000
+	n[mm.PrimFlushKernel] = 3000 // k: with one other processor to interrupt
 	n[mm.PrimMigrateInPMD] = 650
 }

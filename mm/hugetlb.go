@@ -69,12 +69,12 @@ type hugePage struct {
 type hugeFlags uint8
 
 const (
-	hugeLive    hugeFlags = 1 << iota // the slot is in use
-	hugeFree                          // on its node's free list
-	hugeAnon                          // in use by private mappings
-	hugeCached                        // in a file's page cache
-	hugeRestore                       // freeing it makes a reservation anew (HPageRestoreReserve)
-	hugeOptimised                     // its struct pages are given back (HPageVmemmapOptimized)
+	hugeLive      hugeFlags = 1 << iota // the slot is in use
+	hugeFree                            // on its node's free list
+	hugeAnon                            // in use by private mappings
+	hugeCached                          // in a file's page cache
+	hugeRestore                         // freeing it makes a reservation anew (HPageRestoreReserve)
+	hugeOptimised                       // its struct pages are given back (HPageVmemmapOptimized)
 )
 
 // hugeFile is the nameless file behind one mmap(MAP_HUGETLB), as long as any

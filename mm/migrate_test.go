@@ -32,7 +32,8 @@ type moved struct{ success, fail, thpSuccess, thpFail, thpSplit uint64 }
 
 func (r *rig) moved() moved {
 	v := &r.m.Counters.VM
-	return moved{v[PgMigrateSuccess], v[PgMigrateFail], v[THPMigrationSuccess], v[THPMigrationFail], v[THPMigrationSplit]}
+	return moved{v[PgMigrateSuccess], v[PgMigrateFail], v[THPMigrationSuccess], v[THPMigrationFail],
+		v[THPMigrationSplit]}
 }
 
 // TestMigrateCounters is the table of semantics 9.3, a row a case.

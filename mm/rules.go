@@ -18,6 +18,9 @@ type Rules struct {
 	ShrinkUnderused  bool      // underused THPs are split under pressure (6.12)
 	ExceptAdvised    bool      // prctl THP-disable "except advised" (6.18)
 	GuardRegions     bool      // MADV_GUARD_INSTALL (6.13)
+	GuardFiles       bool      // and of files and shared memory (6.15)
+	Shmem            bool      // shmem_enabled (4.8)
+	ShmemMTHP        bool      // shared anonymous memory has folios of each size, and files to set them (6.11)
 	Collapse         bool      // MADV_COLLAPSE (6.1)
 	StackNoHuge      bool      // MAP_STACK sets VM_NOHUGEPAGE (6.8)
 	CowSplitsPMD     bool      // write to a shared THP splits the PMD and copies 4 kB (5.8); before, 2 MB is copied

@@ -21,9 +21,9 @@ const structPage = 64
 
 type vmemmap struct {
 	spans []vmemmapSpan
-	moved map[uint64]PFN  // frame behind a page of the vmemmap, where it is not the one of boot
-	gone  bitset          // pages whose own frame was given back: they alias the one before
-	split map[uint64]PFN  // frame of the table that took the place of a 2 MB entry
+	moved map[uint64]PFN // frame behind a page of the vmemmap, where it is not the one of boot
+	gone  bitset         // pages whose own frame was given back: they alias the one before
+	split map[uint64]PFN // frame of the table that took the place of a 2 MB entry
 
 	boot  uint64 // frames taken at boot
 	held  uint64 // frames of struct pages and of those tables

@@ -49,6 +49,7 @@ func (f *predictFlags) runSuite(cmd *cobra.Command, args []string, in predict.In
 	if err := f.confirmSuite(cmd, len(names)); err != nil {
 		return err
 	}
+	in.Limit = kernel.LiveFacts().Limit.Limit
 	o := lab.SuiteOptions{Plan: f.plan(in, nil), Input: in, Only: v.only, Skip: v.skip}
 	o.Plan.Take = func(context.Context) (*kernel.Session, error) { return f.take(cmd, "predict --suite") }
 	o.Policies = f.suiteRows

@@ -317,7 +317,8 @@ func (c *compiler) area(a *action) error {
 
 var rangeKinds = map[Verb]mm.OpKind{
 	VerbTouch: mm.OpTouch, VerbAdvise: mm.OpAdvise, VerbUnmap: mm.OpUnmap, VerbProtect: mm.OpProtect,
-	VerbRemap: mm.OpRemap, VerbLock: mm.OpLock, VerbUnlock: mm.OpUnlock, VerbExpect: mm.OpNone, VerbSplit: mm.OpNone,
+	VerbRemap: mm.OpRemap, VerbLock: mm.OpLock, VerbUnlock: mm.OpUnlock, VerbExpect: mm.OpNone,
+	VerbSplit: mm.OpNone,
 }
 
 // ranged resolves the steps that are about an area.

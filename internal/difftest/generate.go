@@ -337,6 +337,9 @@ func (g *generator) remap() {
 		s.Size = size + g.pages(600)
 	case 2:
 		s.Flags = mm.RemapDontUnmap
+		if g.chance(4) {
+			s.Size = size + g.pages(9) // which is refused
+		}
 	}
 	if len(g.regions) >= genRegions {
 		return

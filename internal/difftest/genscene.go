@@ -20,7 +20,8 @@ func (g *generator) scan() {
 		whole := Area{Region: r.name, Whole: true}
 		g.add(Step{Verb: VerbAdvise, Area: whole, Advice: mm.AdviseHugePage})
 		if r.size <= large && g.chance(2) {
-			g.add(Step{Verb: VerbTouch, Area: whole, Access: mm.Write, Step: int64(pick[mm.Bytes](g.x, 0, 2, 9) * pageSize)})
+			step := pick[int64](g.x, 0, 2, 9) * pageSize
+			g.add(Step{Verb: VerbTouch, Area: whole, Access: mm.Write, Step: step})
 		}
 		if g.chance(3) {
 			from := g.within(r.size)
@@ -114,7 +115,8 @@ func (g *generator) lonely() {
 	child := fmt.Sprintf("p%d", g.nproc)
 	me := g.procs[len(g.procs)-1]
 	g.add(Step{Verb: VerbFork, Name: child})
-	g.add(Step{Verb: VerbAdvise, Area: Area{Region: a.Region, From: a.From + pageSize, To: a.To}, Advice: mm.AdviseDontNeed})
+	rest := Area{Region: a.Region, From: a.From + pageSize, To: a.To}
+	g.add(Step{Verb: VerbAdvise, Area: rest, Advice: mm.AdviseDontNeed})
 	g.add(Step{Verb: VerbIn, Name: child})
 	g.add(Step{Verb: VerbExit})
 	g.add(Step{Verb: VerbIn, Name: me})

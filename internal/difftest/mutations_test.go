@@ -17,8 +17,8 @@ import (
 )
 
 var (
-	allMutations = flag.String("mutations", "", "plant the faults of testdata/mutations.txt whose rule matches, not a few")
-	answersFile  = flag.String("answers", "", "find them by a kernel's answers in this file, not by the model's own")
+	allMutations = flag.String("mutations", "", "plant the faults whose rule matches this, not a few")
+	answersFile  = flag.String("answers", "", "find them by the answers in this file, not the model's own")
 )
 
 // mutation is one fault to plant.

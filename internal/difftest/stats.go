@@ -30,7 +30,8 @@ type Table struct {
 func (s *Stats) Tables() []Table {
 	return []Table{
 		{"steps", s.Verbs}, {"forms of steps", s.Forms}, {"advice", s.Advice}, {"settings, by program", s.Policies},
-		{"pages seen, by size", s.Orders}, {"results of calls", s.Errnos}, {"steps that moved a counter", s.Counters},
+		{"pages seen, by size", s.Orders}, {"results of calls", s.Errnos},
+		{"steps that moved a counter", s.Counters},
 	}
 }
 
@@ -136,10 +137,12 @@ func policyForms() []string {
 // came before.
 var formNames = []string{
 	"fork to a third process and more",
-	"map aligned", "map not aligned", "map beside or over another", "map noreplace", "map stack flag", "map noreserve",
+	"map aligned", "map not aligned", "map beside or over another", "map noreplace", "map stack flag",
+	"map noreserve",
 	"map populate", "map locked", "map a stack", "map 64 MB", "map read-only", "map without access",
 	"map anywhere", "map with a hint", "remap anywhere",
-	"touch by a second thread", "touch read", "touch write", "touch write zeros", "touch one page", "touch forward", "touch backward",
+	"touch by a second thread", "touch read", "touch write", "touch write zeros", "touch one page", "touch forward",
+	"touch backward",
 	"touch strided", "touch strided backward", "touch the stack", "touch the heap",
 	"remap grows in place", "remap moves", "remap moves and changes size", "remap keeps",
 	"protect none", "protect r", "protect w", "protect rw", "lock onfault",

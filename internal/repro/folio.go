@@ -40,8 +40,8 @@ func folioSizes() Result {
 		Name: "folio-sizes", Machine: "altra", Main: "kernel_time_64k_percent", Model: folioModel,
 		Did: "the recording of a make -j2 of two libraries of git, replayed with the rules of Linux 6.5 and folios " +
 			"of one size, 32 kB below it, and 4 kB, over 3 random layouts; its other system calls were counted " +
-			"where it was recorded, and its user time is taken to stay as it was; touch_kernel_time: writing once to each page " +
-			"of 32 MB in a loop",
+			"where it was recorded, and its user time is taken to stay as it was; touch_kernel_time: writing " +
+			"once to each page of 32 MB in a loop",
 		Host: folioHost,
 		NoHost: "a make needs the compiler and the source: scripts/make-folio-recording.sh fetches it, " +
 			"scripts/measure-folio-sizes.sh measures it",
@@ -56,16 +56,16 @@ func folioSizes() Result {
 
 // folioCauses are what is known of figures that the model does not reach.
 var folioCauses = []string{
-	"real time falls by a fraction of the published: the user time beside it is that of the recording's host, a busy " +
-		"virtual machine that accounts its hypervisor's work on page tables as the program's, and is several times " +
+	"real time falls by a fraction of the published: the user time beside it is that of the recording's host, a " +
+		"busy virtual machine that accounts its hypervisor's work on page tables as the program's, and is several times " +
 		"that of the published machine",
 	"user time is not modelled: what it saved there is fewer TLB misses and colder caches after fewer faults",
-	"pages of 16k save more than published, and those above 64k no more than 64k: of this make's faults a larger " +
-		"share lies in runs of 4 pages or more",
-	"peak memory rises where the published fell by less than its own spread: the make's processes are smaller than " +
-		"a kernel build's, so that what the last folio of each mapping wastes is a larger share",
-	"what a fault and a call cost on this machine is not measured: the prices are those of preset metal, and the " +
-		"cold entry and the other calls are estimates",
+	"pages of 16k save more than published, and those above 64k no more than 64k: of this make's faults a " +
+		"larger share lies in runs of 4 pages or more",
+	"peak memory rises where the published fell by less than its own spread: the make's processes are smaller " +
+		"than a kernel build's, so that what the last folio of each mapping wastes is a larger share",
+	"what a fault and a call cost on this machine is not measured: the prices are those of preset metal, and " +
+		"the cold entry and the other calls are estimates",
 }
 
 // folioRow is one policy.
@@ -171,7 +171,8 @@ func meanOf(runs []*predict.Prediction, row int, of func(*predict.Row) float64) 
 // kernel do does not depend on what it costs, so that every machine shares
 // them.
 func replays(seed uint64) ([]*predict.Prediction, error) {
-	r, _ := replayed.LoadOrStore(seed, sync.OnceValues(func() ([]*predict.Prediction, error) { return replayAll(seed) }))
+	run := sync.OnceValues(func() ([]*predict.Prediction, error) { return replayAll(seed) })
+	r, _ := replayed.LoadOrStore(seed, run)
 	return r.(func() ([]*predict.Prediction, error))()
 }
 

@@ -68,7 +68,8 @@ func TestMakeFacts(t *testing.T) {
 	if err := yaml.UnmarshalWithOptions(makeFacts, &f, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
-	if f.UserSecs <= 0 || f.SystemSecs <= 0 || f.PeakBytes <= 0 || f.OtherCalls <= 0 || f.Command == "" || f.Host == "" {
+	if f.UserSecs <= 0 || f.SystemSecs <= 0 || f.PeakBytes <= 0 || f.OtherCalls <= 0 ||
+		f.Command == "" || f.Host == "" {
 		t.Errorf("something is missing: %+v", f)
 	}
 	if len(makeRecording) > 2<<20 {

@@ -46,8 +46,8 @@ var migrateStages = map[mm.Prim]func(*Migration) *float64{
 	mm.PrimAllocPCP: stageUnmap, mm.PrimAllocRefill: stageUnmap, mm.PrimAllocBuddy: stageUnmap,
 	mm.PrimExpand: stageUnmap, mm.PrimZoneLock: stageUnmap, mm.PrimMigrateOut: stageUnmap,
 	mm.PrimMigrateOutPMD: stageUnmap, mm.PrimRmapRemove: stageUnmap, mm.PrimPTELock: stageUnmap,
-	mm.PrimFlush: stageUnmap, mm.PrimFolioSplit: stageUnmap, mm.PrimPMDSplit: stageUnmap, mm.PrimPTESet: stageUnmap,
-	mm.PrimDeferred: stageUnmap, mm.PrimMigrateMove: stageState, mm.PrimCopyMigrate: stageCopy,
+	mm.PrimFlush: stageUnmap, mm.PrimFolioSplit: stageUnmap, mm.PrimPMDSplit: stageUnmap,
+	mm.PrimPTESet: stageUnmap, mm.PrimDeferred: stageUnmap, mm.PrimMigrateMove: stageState, mm.PrimCopyMigrate: stageCopy,
 	mm.PrimMigrateIn: stageRemap, mm.PrimMigrateInPMD: stageRemap, mm.PrimRmapAdd: stageRemap,
 	mm.PrimFreePCP: stageRemap, mm.PrimFreeBuddy: stageRemap, mm.PrimMerge: stageRemap,
 }

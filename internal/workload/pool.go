@@ -49,7 +49,9 @@ func (p *Pool) Saved() mm.Pages { return p.m.StructPagesSaved() }
 // lines of struct pages that are written, and flushes that interrupt every
 // other processor.
 func PoolNanos(mach *hw.Machine, w *mm.Work) float64 {
-	t := float64(mach.Costs().Price(w))
+	rest := *w // what the machine's other numbers price is no matter of the preset
+	rest[mm.PrimStructInit], rest[mm.PrimVmemmapCopy], rest[mm.PrimFlushKernel] = 0, 0, 0
+	t := float64(mach.Costs().Price(&rest))
 	line := mach.Get("memory.latency") / mach.Get("cpu.queue")
 	perPage := 4096 / mach.Get("line")
 	t += line * float64(w[mm.PrimStructInit])

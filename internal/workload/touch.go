@@ -21,7 +21,8 @@ func Touch(rules mm.Rules, p mm.Policy, n mm.Pages) (*mm.WorkSum, error) {
 	}
 	before, _ := m.WorkDone()
 	was := *before
-	if _, err := m.Exec([]mm.Op{{Kind: mm.OpTouch, Space: 1, Region: 1, N: n, Stride: 1, Access: mm.Write}}, nil); err != nil {
+	touch := mm.Op{Kind: mm.OpTouch, Space: 1, Region: 1, N: n, Stride: 1, Access: mm.Write}
+	if _, err := m.Exec([]mm.Op{touch}, nil); err != nil {
 		return nil, fmt.Errorf("touch: %w", err)
 	}
 	after, _ := m.WorkDone()
