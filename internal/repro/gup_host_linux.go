@@ -101,7 +101,8 @@ const (
 // pin registers memory as a buffer and unregisters it, and is the thread's time
 // for each.
 func (r ring) pin(b []byte) (get, put float64, err error) {
-	iov := unix.Iovec{Base: &b[0], Len: uint64(len(b))}
+	iov := unix.Iovec{Base: &b[0]}
+	iov.SetLen(len(b))
 	t0 := cpuTime()
 	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r), registerBuffers,
 		uintptr(unsafe.Pointer(&iov)), 1, 0, 0)
@@ -147,7 +148,8 @@ func (r ring) times(b []byte) (gupTimes, error) {
 // mapMixed maps and touches the mixed buffer.
 func mapMixed() (b []byte, unmap func(), err error) {
 	const access = unix.PROT_READ | unix.PROT_WRITE
-	room, err := unix.MmapPtr(-1, 0, nil, gupBytes+hugeBytes, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	room, err := unix.MmapPtr(-1, 0, nil, gupBytes+hugeBytes, unix.PROT_NONE,
+		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mmap: %w", err)
 	}

@@ -26,7 +26,8 @@ const hostWait = 3 * time.Second
 
 // withSettings runs f with the right to change the settings of this host, and
 // puts them back. f runs on one thread. An error says why it can't be.
-func withSettings(ctx context.Context, result string, f func(*kernel.Session) (Values, error)) (v Values, err error) {
+func withSettings(ctx context.Context, result string,
+	f func(*kernel.Session) (Values, error)) (v Values, err error) {
 	if err := kernel.CanChange(); err != nil {
 		return nil, err
 	}
@@ -92,7 +93,6 @@ func vmstat(names ...string) (sum int64, err error) {
 type hostPool struct {
 	s      *kernel.Session
 	file   string // nr_hugepages
-	hvo    string // the switch
 	before uint64 // pages that were there
 	rules  mm.Rules
 }

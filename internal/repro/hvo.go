@@ -13,21 +13,23 @@ import (
 func gup1G() Result {
 	return Result{
 		Name: "gup-1g", Machine: "xeon-e5-2699v4", Main: "get_ratio", Model: modelGUP,
-		Did: "takes and releases every page of 16 GB of hugetlb memory, 512 pages a call, longterm pins, and plays each " +
-			"look at a struct page through one core's caches and TLBs; a call takes the longer of its work and its " +
-			"waiting for lines; this host: longterm pins of 1 GiB of 2 MB pages by registering it as a buffer of " +
-			"io_uring, a few small pages amid them so that each pin is released by itself (host_register_ratio and " +
-			"host_unregister_ratio: without those, where io_uring keeps one pin a huge page)",
+		Did: "takes and releases every page of 16 GB of hugetlb memory, 512 pages a call, longterm " +
+			"pins, and plays each look at a struct page through one core's caches and TLBs; a call takes the " +
+			"longer of its work and its waiting for lines; this host: longterm pins of 1 GiB of 2 MB pages " +
+			"by registering it as a buffer of " +
+			"io_uring, a few small pages amid them so that each pin is released by itself " +
+			"(host_register_ratio and host_unregister_ratio: without those, where io_uring keeps one pin a huge page)",
 		Host: gupHost,
-		NoHost: "gup_test is a part of few kernels, and of the system calls io_uring's alone come near: it releases pins one " +
-			"by one, and its times are of 1 GiB in 2 MB pages (host_*), not of 16 GB in 1 GB pages",
+		NoHost: "gup_test is a part of few kernels, and of the system calls io_uring's alone come near: " +
+			"it releases pins one by one, and its times are of 1 GiB in 2 MB pages (host_*), not of 16 GB in " +
+			"1 GB pages",
 		Tries: []Try{
 			{What: "a last-level cache that holds all struct pages", Set: []string{"llc.size=1g"}},
 			{What: "memory that answers at once", Set: []string{"memory.latency=*0"}},
 		},
 		Causes: []string{
-			"unpin_ratio_single: two atomic operations a page take longer than its struct page, so that in the model nothing " +
-				"is left to gain; the published 7 % say that the two did not overlap wholly",
+			"unpin_ratio_single: two atomic operations a page take longer than its struct page, so that in " +
+				"the model nothing is left to gain; the published 7 % say that the two did not overlap wholly",
 			"the published times are of a machine that is not stated; the model's is a server of those years",
 		},
 	}
@@ -82,20 +84,21 @@ func modelGUP(env Env) (Values, error) {
 func hvo() Result {
 	return Result{
 		Name: "hvo", Machine: "xeon-e5-2699v4", Main: "grow_ratio", Model: modelHVO,
-		Did: "makes pools in a machine that keeps its struct pages in its own memory and counts what comes free; grows and " +
-			"shrinks a pool of 10,240 pages of 2 MB with and without, by Linux 5.14 and (batched) 6.7; this host: a pool " +
-			"of 512 pages, the median of three",
+		Did: "makes pools in a machine that keeps its struct pages in its own memory and counts what " +
+			"comes free; grows and shrinks a pool of 10,240 pages of 2 MB with and without, by Linux 5.14 " +
+			"and (batched) 6.7; this host: a pool of 512 pages, the median of three",
 		Host: hvoHost,
-		NoHost: "a host's kernel is of one generation, keeps one or two pages and has batches or none; and its run makes a " +
-			"pool of 1 GiB of 2 MB pages, no more",
+		NoHost: "a host's kernel is of one generation, keeps one or two pages and has batches or none; " +
+			"and its run makes a pool of 1 GiB of 2 MB pages, no more; Linux counts struct pages since 6.11",
 		Tries: []Try{
 			{What: "flushes that interrupt nobody", Set: []string{"ipi.wait=*0", "ipi.send=*0"}},
 			{What: "one processor", Set: []string{"cpu.sockets=1", "cpu.cores=1", "cpu.threads=1"}},
 			{What: "32 hardware threads", Set: []string{"cpu.cores=8"}},
 		},
 		Causes: []string{
-			"grow_ratio, shrink_ratio: with 5.14 each page of the pool has flushes that interrupt every processor, and the " +
-				"published machine is not stated: the model's has 88 hardware threads; with 32 growing comes out as " +
+			"grow_ratio, shrink_ratio: with 5.14 each page of the pool has flushes that interrupt every " +
+				"processor, and the published machine is not stated: the model's has 88 hardware threads; with " +
+				"32 growing comes out as " +
 				"published, and shrinking, which copies struct pages back, half as high again",
 			"saved_1tib_1g_gib: the published 16 is rounded; exact is what 4094 pages of each 1 GB page make",
 		},

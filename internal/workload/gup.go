@@ -82,7 +82,9 @@ func (g *GUP) get(m *mm.Machine, s mm.Space, a mm.VA, p *gupPricer, pages []mm.P
 
 // prepare makes the machine with its pool, maps the range and touches it.
 func (g *GUP) prepare() (*mm.Machine, mm.Space, mm.VA, error) {
-	fail := func(err error) (*mm.Machine, mm.Space, mm.VA, error) { return nil, 0, 0, fmt.Errorf("gup: %w", err) }
+	fail := func(err error) (*mm.Machine, mm.Space, mm.VA, error) {
+		return nil, 0, 0, fmt.Errorf("gup: %w", err)
+	}
 	sizes := mm.Sizes{Base: 4096, PMD: 9}
 	pol := mm.NeverPolicy(sizes)
 	op := mm.Op{Kind: mm.OpMap, Space: 1, Region: 1, N: mm.Pages(g.Size / 4096), Access: mm.Read | mm.Write}
@@ -98,13 +100,17 @@ func (g *GUP) prepare() (*mm.Machine, mm.Space, mm.VA, error) {
 		return fail(fmt.Errorf("pages of %d bytes: want 4 kB, 2 MB or 1 GB", g.Page))
 	}
 	pol.HVO = g.HVO
-	m, err := mm.New(mm.Config{Nodes: []mm.Node{{Mem: 2*g.Size + 8<<30}}, Rules: g.Rules, Policy: pol, Vmemmap: true})
+	m, err := mm.New(mm.Config{
+		Nodes: []mm.Node{{Mem: 2*g.Size + 8<<30}}, Rules: g.Rules, Policy: pol, Vmemmap: true,
+	})
 	if err != nil {
 		return fail(err)
 	}
 	ops := []mm.Op{{Kind: mm.OpExec, Space: 1}, op}
 	for i, step := mm.Bytes(0), g.Page; i < g.Size; i += step {
-		ops = append(ops, mm.Op{Kind: mm.OpTouch, Space: 1, Region: 1, Page: uint64(i / 4096), N: 1, Access: mm.Write})
+		ops = append(ops, mm.Op{
+			Kind: mm.OpTouch, Space: 1, Region: 1, Page: uint64(i / 4096), N: 1, Access: mm.Write,
+		})
 	}
 	out := make([]mm.Result, len(ops))
 	if _, err := m.Exec(ops, out); err != nil {
@@ -139,7 +145,6 @@ type gupPricer struct {
 	array             uint64 // physical address of the caller's array
 	instrs, atomics   float64
 	waits             float64
-	split             func(offset uint64) hw.PageSize
 }
 
 // gupSample: one in 2^gupSample lines is simulated, and stands for all of them.
