@@ -29,7 +29,9 @@ func (g *generator) scan() {
 				Advice: mm.AdviseGuardInstall})
 		}
 	}
-	g.add(Step{Verb: VerbKhugepaged})
+	if !g.shared.pmd {
+		g.add(Step{Verb: VerbKhugepaged})
+	}
 }
 
 // block is an aligned block of up to 2 MB in a region, as far as the generator
@@ -100,7 +102,9 @@ func (g *generator) shrink() {
 			g.add(Step{Verb: VerbLock, Area: pick(g.x, a, part), Flags: mm.LockOnFault})
 		}
 	}
-	g.add(Step{Verb: VerbDropCaches})
+	if !g.shared.sizes {
+		g.add(Step{Verb: VerbDropCaches})
+	}
 }
 
 // lonely leaves one page of a large folio, which was shared, and writes it.

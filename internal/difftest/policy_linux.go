@@ -33,7 +33,9 @@ func (h *Host) setPolicy(set *kernel.Session, spec string, r mm.Rules) error {
 	want := kernel.Values{}
 	for name, text := range p.Files(programSizes(), r) {
 		file := thpDir + "/" + name
-		if _, ok := now[file]; !ok {
+		if _, ok := now[file]; !ok && strings.HasSuffix(name, "shmem_enabled") && text == mm.ShmemNever.String() {
+			continue // a kernel without tmpfs
+		} else if !ok {
 			return fmt.Errorf("settings: %s: this kernel has no such file", file)
 		}
 		want[file] = text
@@ -54,9 +56,11 @@ func (h *Host) settle(p mm.Policy) error {
 		}
 		h.decoy = nil
 	}
-	if p.Effective(programSizes().PMD) == mm.Never {
+	shared := p.ShmemSize[programSizes().PMD] != mm.ShmemNever
+	if p.Effective(programSizes().PMD) == mm.Never && !shared {
 		return nil
 	}
+	const sharedAt = uint64(arenaAt) + uint64(slotSize)
 	before := fullScans()
 	var err error
 	if h.decoy, _, err = h.puppets.first().fork(); err != nil {
@@ -67,14 +71,20 @@ func (h *Host) settle(p mm.Policy) error {
 		{unix.SYS_MMAP, uint64(arenaAt), uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE,
 			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED, ^uint64(0), 0},
 		{unix.SYS_MADVISE, uint64(arenaAt), uint64(pmdSize), unix.MADV_HUGEPAGE},
+		// Where only shared memory has huge pages, that is what registers it.
+		{unix.SYS_MMAP, sharedAt, uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE,
+			unix.MAP_SHARED | unix.MAP_ANONYMOUS | unix.MAP_FIXED, ^uint64(0), 0},
+		{unix.SYS_MADVISE, sharedAt, uint64(pmdSize), unix.MADV_HUGEPAGE},
 	} {
 		if _, err := h.decoy.do(doSyscall, call...); err != nil {
 			return err
 		}
 	}
 	// It is full, or dropping caches would split it.
-	if _, err := h.decoy.do(doTouch, uint64(arenaAt), uint64(pmdSize/pageSize), pageSize, 1); err != nil {
-		return err
+	for _, at := range []uint64{uint64(arenaAt), sharedAt} {
+		if _, err := h.decoy.do(doTouch, at, uint64(pmdSize/pageSize), pageSize, 1); err != nil {
+			return err
+		}
 	}
 	// The setting is so already: writing it wakes khugepaged.
 	if err := os.WriteFile(thpDir+"/"+sleepFile, []byte(stillSleep), 0); err != nil {
