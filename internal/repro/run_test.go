@@ -104,3 +104,31 @@ func TestSameSeedSameBytes(t *testing.T) {
 		}
 	}
 }
+
+// TestHostOnlyMetric: a figure that only the host has stands in the report.
+func TestHostOnlyMetric(t *testing.T) {
+	p, err := LoadPublished("hvo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := hvo()
+	u := Outcome{Published: p, Result: &r, Machine: machineWith(t, r.Machine), HostErr: "why"}
+	u.Model.Add("grow_ratio_batched", 1)
+	u.Host.Add("grow_ratio_batched", 2)
+	u.Host.Add("host_alone", 3)
+	out := Report([]Outcome{u}, 1).Results[0]
+	seen := 0
+	for _, m := range out.Metrics {
+		switch {
+		case m.Name == "grow_ratio_batched" && *m.Model == 1 && *m.Host == 2:
+			seen++
+		case m.Name == "host_alone" && m.Model == nil && *m.Host == 3 && m.HostReason == "":
+			seen++
+		case m.Host != nil || m.HostReason != "why":
+			t.Errorf("%+v", m)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d of 2 figures of the host are there once", seen)
+	}
+}

@@ -50,22 +50,34 @@ func (g *GUP) Run() (GUPTimes, error) {
 	}
 	pages := make([]mm.PFN, g.Size/4096)
 	c := mm.Current{WantSteps: true}
+	// What a first round leaves in the caches, the one that counts finds there.
+	for range 2 {
+		t = GUPTimes{}
+		if err := g.get(m, s, a, p, pages, &t); err != nil {
+			return t, err
+		}
+		c.Steps = c.Steps[:0]
+		m.PutPages(&c, g.How, pages)
+	}
+	if !g.GetOnly {
+		t.Put = p.call(c.Steps, 0, &t.PutLines)
+	}
+	return t, m.Check()
+}
+
+// get takes all pages once.
+func (g *GUP) get(m *mm.Machine, s mm.Space, a mm.VA, p *gupPricer, pages []mm.PFN, t *GUPTimes) error {
+	c := mm.Current{WantSteps: true}
 	for at := 0; at < len(pages); at += g.PerCall {
 		end := min(at+g.PerCall, len(pages))
 		c.Steps = c.Steps[:0]
 		n, e := m.GetPages(&c, s, a+mm.VA(at)*4096, g.How, pages[at:end])
 		if n < end-at {
-			return t, fmt.Errorf("gup: page %d: %v", at+n, e)
+			return fmt.Errorf("gup: page %d: %v", at+n, e)
 		}
 		t.Get += p.call(c.Steps, at, &t.GetLines)
 	}
-	if g.GetOnly {
-		return t, nil
-	}
-	c.Steps = c.Steps[:0]
-	m.PutPages(&c, g.How, pages)
-	t.Put = p.call(c.Steps, 0, &t.PutLines)
-	return t, m.Check()
+	return nil
 }
 
 // prepare makes the machine with its pool, maps the range and touches it.
