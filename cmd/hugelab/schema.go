@@ -27,6 +27,7 @@ func schemas() []schema {
 		{"repro", report.Schema("hugelab repro --json", report.Repro{})},
 		{"machine", report.Schema("hugelab machine show --json", report.MachineJSON{})},
 		{"difftest", report.Schema("hugelab difftest --json", difftest.Report{})},
+		{"replay", report.Schema("hugelab difftest RECORDING --json", replayReport{})},
 	}
 }
 
