@@ -85,6 +85,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.MigrateYoung }},
 	{"HVOBatched", 6, 7, "", "flushes once for all hugetlb pages whose struct pages it gives back",
 		func(r *Rules) *bool { return &r.HVOBatched }},
+	{"HeapApart", 6, 1, "2e7ce7d354f2", "keeps the heap apart from the program's memory right below it",
+		func(r *Rules) *bool { return &r.HeapApart }},
 	{"Collapse", 6, 1, "7d8faaf15545", "has MADV_COLLAPSE",
 		func(r *Rules) *bool { return &r.Collapse }},
 	{"ProtectAllows", 6, 0, "64fe24a3e05e", "lets mprotect make exclusive pages writable",

@@ -14,6 +14,7 @@ type Rules struct {
 
 	MTHP             bool      // anonymous folios of orders 2 to below the PMD's exist (6.8)
 	AlignTHP         AlignRule // placement of large anonymous maps (semantics 4.1, 4.2)
+	HeapApart        bool      // brk merges the heap with nothing below its start (6.1)
 	PTReclaim        bool      // MADV_DONTNEED of a whole table's span frees the table (6.14)
 	ShrinkUnderused  bool      // underused THPs are split under pressure (6.12)
 	ExceptAdvised    bool      // prctl THP-disable "except advised" (6.18)

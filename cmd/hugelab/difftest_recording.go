@@ -81,20 +81,21 @@ func (f *difftestFlags) runRecording(cmd *cobra.Command, name string) error {
 		return err
 	}
 	begun := time.Now()
-	all, err := lab.CompareReplay(cmd.Context(), lab.ComparePlan{Input: in, Every: f.every,
-		Take: func(ctx context.Context) (*kernel.Session, error) {
-			ctx, stop := context.WithTimeout(ctx, f.wait)
-			defer stop()
-			return kernel.Take(ctx, sessionOptions(cmd, "difftest "+name))
-		}})
+	take := func(ctx context.Context) (*kernel.Session, error) {
+		ctx, stop := context.WithTimeout(ctx, f.wait)
+		defer stop()
+		return kernel.Take(ctx, sessionOptions(cmd, "difftest "+name))
+	}
+	all, err := lab.CompareReplay(cmd.Context(), lab.ComparePlan{Input: in, Every: f.every, Take: take})
 	if err != nil {
 		return err
 	}
-	rep := replayReport{Recording: name, Kernel: kernel.LiveFacts().Release, Seconds: time.Since(begun).Seconds()}
+	rep := replayReport{Recording: name, Kernel: kernel.LiveFacts().Release,
+		Seconds: time.Since(begun).Seconds()}
 	differ := false
 	for _, c := range all {
-		o := replayOutcome{Policy: c.Policy, Operations: c.Ops, Spaces: c.Spaces, PageMaps: c.Checks, Pages: c.Pages,
-			Faults: c.Faults, FaultsModel: c.Model, Notes: c.Notes}
+		o := replayOutcome{Policy: c.Policy, Operations: c.Ops, Spaces: c.Spaces, PageMaps: c.Checks,
+			Pages: c.Pages, Faults: c.Faults, FaultsModel: c.Model, Notes: c.Notes}
 		if c.Difference != nil {
 			o.Difference, differ = c.Difference.String(), true
 		}

@@ -58,7 +58,9 @@ func (f *predictFlags) runReplay(cmd *cobra.Command, args []string, in predict.I
 	if !cmd.Flags().Changed("runs") {
 		v.runs, plan.Runs = 1, 1 // nothing in it is chance
 	}
-	plan.Take = func(context.Context) (*kernel.Session, error) { return f.take(cmd, "predict --verify --replay") }
+	plan.Take = func(context.Context) (*kernel.Session, error) {
+		return f.take(cmd, "predict --verify --replay")
+	}
 	result, err := f.measure(cmd, plan, p)
 	if err != nil && !result.HasRuns() {
 		return err

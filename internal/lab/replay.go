@@ -66,13 +66,14 @@ func (p *ComparePlan) under(ctx context.Context, row *predict.Named) (got *difft
 	}
 	fine, err := p.once(ctx, row, got.Difference.After+1, got.Difference.Op)
 	if err == nil && fine.Difference == nil {
-		fine.Notes = append(fine.Notes, "once the two sides differed, and when it was looked closer they did not: "+
+		fine.Notes = append(fine.Notes, "the two sides differed once, and not when every operation was looked at: "+
 			got.Difference.String())
 	}
 	return fine, err
 }
 
-func (p *ComparePlan) once(ctx context.Context, row *predict.Named, from, to int) (*difftest.ReplayResult, error) {
+func (p *ComparePlan) once(ctx context.Context, row *predict.Named, from, to int) (
+	*difftest.ReplayResult, error) {
 	in := p.Input
 	in.Policies, in.Still = []predict.Named{*row}, true
 	src, err := in.Open()

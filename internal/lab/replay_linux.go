@@ -12,8 +12,8 @@ import (
 )
 
 // peakByReplay says how the peak of a replay is measured.
-const peakByReplay = "the highest charge of a memory cgroup of the helpers' own, less kernel memory, page cache " +
-	"and what a helper itself takes then"
+const peakByReplay = "the highest charge of a memory cgroup of the helpers' own, " +
+	"less kernel memory, page cache and what helpers themselves take then"
 
 // replay has helper processes do what was recorded, under the settings now.
 func (w *verifier) replay(ctx context.Context, row *predict.Named) (*Run, error) {
