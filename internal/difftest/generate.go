@@ -51,6 +51,7 @@ func Generate(seed, n uint64, policy string, steps int, split bool) *Program {
 	g.pageout = g.x.IntN(3) == 0
 	g.huge.on = hasPool(policy)
 	g.mapping()
+	g.corner(n)
 	for len(g.p.Steps) < steps && len(g.procs) > 0 {
 		g.step()
 	}
