@@ -54,6 +54,7 @@ func Generate(seed, n uint64, policy string, steps int, split bool) *Program {
 	g.shared = sharedOf(policy)
 	g.pageout = g.pageout && !g.shared.on
 	g.mapping()
+	g.corner(n)
 	for len(g.p.Steps) < steps && len(g.procs) > 0 {
 		g.step()
 	}

@@ -126,3 +126,49 @@ func (g *generator) lonely() {
 	g.add(Step{Verb: VerbIn, Name: me})
 	g.add(Step{Verb: VerbTouch, Area: first, Access: mm.Write})
 }
+
+// corner begins a few of the programs with what random steps have never been seen
+// to reach.
+func (g *generator) corner(n uint64) {
+	if n%12 == 11 {
+		g.neighbours()
+		if !g.pageout {
+			g.freeMost()
+		}
+	}
+}
+
+// neighbours makes two mappings that differ by their protection alone, gives the
+// upper one pages, then the lower one, and makes them alike: they merge if the
+// lower one took the anon_vma of the upper one.
+func (g *generator) neighbours() {
+	a := g.fresh()
+	lower := Area{Region: a.Region, To: pmdSize / 2}
+	g.add(Step{Verb: VerbProtect, Area: lower, Access: mm.Write})
+	for _, at := range []mm.Bytes{pmdSize / 2, 0} {
+		page := Area{Region: a.Region, From: at, To: at + pageSize, Single: true}
+		g.add(Step{Verb: VerbTouch, Area: page, Access: mm.Write})
+	}
+	g.add(Step{Verb: VerbProtect, Area: lower, Access: mm.Read | mm.Write})
+}
+
+// freeMost frees all but the last page of a large folio with MADV_FREE.
+func (g *generator) freeMost() {
+	policy, err := policyOf(g.p.Policy)
+	if err != nil {
+		return
+	}
+	size := mm.Bytes(0)
+	for _, o := range programSizes().Orders() {
+		if policy.Effective(o) != mm.Never {
+			size = pageSize << o // the largest comes last
+		}
+	}
+	if size == 0 {
+		return
+	}
+	a := g.fresh()
+	g.add(Step{Verb: VerbAdvise, Area: a, Advice: mm.AdviseHugePage})
+	g.add(Step{Verb: VerbTouch, Area: a, Access: mm.Write})
+	g.add(Step{Verb: VerbAdvise, Area: Area{Region: a.Region, To: size - pageSize}, Advice: mm.AdviseFree})
+}
