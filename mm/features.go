@@ -23,6 +23,8 @@ type feature struct {
 var features = [...]feature{
 	{"ExceptAdvised", 6, 18, "9dc21bbd62ed", "lets prctl disable huge pages except where advised",
 		func(r *Rules) *bool { return &r.ExceptAdvised }},
+	{"AroundWhole", 6, 18, "357b92761d94", "maps large folios of shared memory whole around a read",
+		func(r *Rules) *bool { return &r.AroundWhole }},
 	{"CollapseReadOnly", 6, 18, "", "collapses ranges without a writable page",
 		func(r *Rules) *bool { return &r.CollapseReadOnly }},
 	{"MoveSeveral", 6, 17, "", "moves several mappings by one mremap",

@@ -37,6 +37,7 @@ type Rules struct {
 	MergeFaulted     bool      // a VMA with pages merges with a neighbour that never had any (6.16)
 	MoveSeveral      bool      // one mremap moves several VMAs, and is refused before it unmaps (6.17)
 	KeepUnlocksAll   bool      // MREMAP_DONTUNMAP unlocks all of the source's VMA, not the moved part (6.17)
+	AroundWhole      bool      // fault-around maps large folios whole (6.18)
 	CollapseReadOnly bool      // a range without a writable page is collapsed (6.18)
 	ProtectAllows    bool      // mprotect to writable makes exclusive dirty PTEs writable at once (6.0)
 	ProtectClean     bool      // and clean ones (6.2)

@@ -64,10 +64,18 @@ func sharedPolicy(x *rand.Rand, quiet bool) []string {
 	if quiet {
 		all, modes = []string{"advise", "never", "advise"}, []string{"advise", "inherit"}
 	}
-	w := []string{"shmem=" + pick(x, all...)}
+	mode := pick(x, all...)
+	w := []string{"shmem=" + mode}
 	kind := x.IntN(8)
 	for _, o := range programSizes().ShmemOrders() {
-		if kind == 1 || kind > 1 && x.IntN(3) == 0 {
+		switch {
+		case mode == "force" && o == programSizes().PMD:
+			w = append(w, "shmem_2m=inherit") // the kernel wants that, and no other size so
+		case mode == "force":
+			if x.IntN(3) == 0 {
+				w = append(w, "shmem_"+programSizes().Name(o)+"="+pick(x, modes[:4]...))
+			}
+		case kind == 1 || kind > 1 && x.IntN(3) == 0:
 			w = append(w, "shmem_"+programSizes().Name(o)+"="+pick(x, modes...))
 		}
 	}

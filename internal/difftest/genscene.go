@@ -12,6 +12,9 @@ import (
 
 // scan lets khugepaged pass, often over a region that has something for it.
 func (g *generator) scan() {
+	if g.shared.pmd {
+		return
+	}
 	if g.chance(3) {
 		g.bounded()
 		return
@@ -29,9 +32,7 @@ func (g *generator) scan() {
 				Advice: mm.AdviseGuardInstall})
 		}
 	}
-	if !g.shared.pmd {
-		g.add(Step{Verb: VerbKhugepaged})
-	}
+	g.add(Step{Verb: VerbKhugepaged})
 }
 
 // block is an aligned block of up to 2 MB in a region, as far as the generator

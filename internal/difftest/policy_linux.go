@@ -56,35 +56,33 @@ func (h *Host) settle(p mm.Policy) error {
 		}
 		h.decoy = nil
 	}
-	shared := p.ShmemSize[programSizes().PMD] != mm.ShmemNever
-	if p.Effective(programSizes().PMD) == mm.Never && !shared {
+	pmd := programSizes().PMD
+	anon, shared := p.Effective(pmd) != mm.Never, p.ShmemSize[pmd] != mm.ShmemNever
+	if !anon && !shared {
 		return nil
 	}
-	const sharedAt = uint64(arenaAt) + uint64(slotSize)
 	before := fullScans()
 	var err error
 	if h.decoy, _, err = h.puppets.first().fork(); err != nil {
 		return err
 	}
+	how := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED
+	if !anon {
+		// Shared memory registers it where nothing else has huge pages.
+		how = unix.MAP_SHARED | unix.MAP_ANONYMOUS | unix.MAP_FIXED
+	}
 	for _, call := range [][]uint64{
 		{unix.SYS_PRCTL, unix.PR_SET_THP_DISABLE, 0, 0, 0, 0},
-		{unix.SYS_MMAP, uint64(arenaAt), uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE,
-			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED, ^uint64(0), 0},
+		{unix.SYS_MMAP, uint64(arenaAt), uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE, uint64(how), ^uint64(0), 0},
 		{unix.SYS_MADVISE, uint64(arenaAt), uint64(pmdSize), unix.MADV_HUGEPAGE},
-		// Where only shared memory has huge pages, that is what registers it.
-		{unix.SYS_MMAP, sharedAt, uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE,
-			unix.MAP_SHARED | unix.MAP_ANONYMOUS | unix.MAP_FIXED, ^uint64(0), 0},
-		{unix.SYS_MADVISE, sharedAt, uint64(pmdSize), unix.MADV_HUGEPAGE},
 	} {
 		if _, err := h.decoy.do(doSyscall, call...); err != nil {
 			return err
 		}
 	}
 	// It is full, or dropping caches would split it.
-	for _, at := range []uint64{uint64(arenaAt), sharedAt} {
-		if _, err := h.decoy.do(doTouch, at, uint64(pmdSize/pageSize), pageSize, 1); err != nil {
-			return err
-		}
+	if _, err := h.decoy.do(doTouch, uint64(arenaAt), uint64(pmdSize/pageSize), pageSize, 1); err != nil {
+		return err
 	}
 	// The setting is so already: writing it wakes khugepaged.
 	if err := os.WriteFile(thpDir+"/"+sleepFile, []byte(stillSleep), 0); err != nil {
