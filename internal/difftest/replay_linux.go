@@ -28,7 +28,8 @@ func Replay(ctx context.Context, o ReplayOptions) (*ReplayResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &replayer{ReplayOptions: o, ctx: ctx, model: replayModel{m: m}, res: &ReplayResult{}}
+	r := &replayer{ReplayOptions: o, ctx: ctx, model: replayModel{m: m}, res: &ReplayResult{},
+		other: map[mm.Region]bool{}}
 	stack := uint64(o.Stack)
 	if stack == 0 || stack > 1<<40 {
 		stack = stackSpan
@@ -65,6 +66,8 @@ type replayer struct {
 	h      *replayHost
 	folios *kernel.Folios
 	res    *ReplayResult
+
+	other map[mm.Region]bool // mappings of files and shared memory
 
 	agreed int    // the last operation after which page maps agreed
 	last   string // the operation under way
@@ -129,10 +132,34 @@ func (r *replayer) op(ops []mm.Op) error {
 	if got.errno != e {
 		return r.differ(&c, Difference{What: "result", Model: e.Error(), Host: got.errno.Error()})
 	}
+	if err := r.faults(&c, got.faults); err != nil {
+		return err
+	}
 	n := r.res.Ops
 	if r.Every > 0 && (n%r.Every == r.Every-1 || n >= r.From && n < r.To) {
 		r.last = c.String()
 		return r.compare(r.h.alive()...)
+	}
+	return nil
+}
+
+// faults holds how many faults a run of touches took against the model's.
+func (r *replayer) faults(c *replayCall, host uint64) error {
+	op := c.op
+	switch op.Kind {
+	case mm.OpMap:
+		r.other[op.Region] = op.Flags&(fileBacked|mm.MapShared) != 0
+	case mm.OpRemap:
+		r.other[mm.Region(op.Aux)] = r.other[op.Region]
+	case mm.OpTouch:
+		model := uint64(r.model.out[0].Faults)
+		switch {
+		case op.Region == 0 || model == host:
+		case r.other[op.Region]:
+			r.res.FileGap += int64(model) - int64(host)
+		case r.Every > 0:
+			return r.differ(c, Difference{What: "faults", Model: fmt.Sprint(model), Host: fmt.Sprint(host)})
+		}
 	}
 	return nil
 }

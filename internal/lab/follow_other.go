@@ -15,7 +15,9 @@ func runOnce(context.Context, kernel.StartOptions, ...mm.Order) (*Run, error) {
 	return nil, kernel.CanChange()
 }
 
-func (*verifier) replay(context.Context, *predict.Named) (*Run, error) { return nil, kernel.CanChange() }
+func (*verifier) replay(context.Context, *predict.Named) (*Run, error) {
+	return nil, kernel.CanChange()
+}
 
 type decoy struct{}
 
