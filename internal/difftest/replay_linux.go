@@ -24,6 +24,10 @@ const sampleOps = 64
 // processes, on the running kernel, whose settings are the caller's. It needs
 // root. With ctx done it gives what there is so far.
 func Replay(ctx context.Context, o ReplayOptions) (*ReplayResult, error) {
+	if b := o.Config.BasePage; b != 0 && b != pageSize {
+		return nil, fmt.Errorf("replay: recorded with pages of %d kB, and this kernel's are of %d kB: "+
+			"replay it on a machine like the one that recorded", b>>10, pageSize>>10)
+	}
 	m, err := mm.New(o.Config)
 	if err != nil {
 		return nil, err
