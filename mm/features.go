@@ -23,6 +23,8 @@ type feature struct {
 var features = [...]feature{
 	{"ExceptAdvised", 6, 18, "9dc21bbd62ed", "lets prctl disable huge pages except where advised",
 		func(r *Rules) *bool { return &r.ExceptAdvised }},
+	{"AroundWhole", 6, 18, "357b92761d94", "maps large folios of shared memory whole around a read",
+		func(r *Rules) *bool { return &r.AroundWhole }},
 	{"CollapseReadOnly", 6, 18, "", "collapses ranges without a writable page",
 		func(r *Rules) *bool { return &r.CollapseReadOnly }},
 	{"MoveSeveral", 6, 17, "", "moves several mappings by one mremap",
@@ -85,6 +87,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.MigrateYoung }},
 	{"HVOBatched", 6, 7, "", "flushes once for all hugetlb pages whose struct pages it gives back",
 		func(r *Rules) *bool { return &r.HVOBatched }},
+	{"HeapApart", 6, 1, "2e7ce7d354f2", "keeps the heap apart from the program's memory right below it",
+		func(r *Rules) *bool { return &r.HeapApart }},
 	{"Collapse", 6, 1, "7d8faaf15545", "has MADV_COLLAPSE",
 		func(r *Rules) *bool { return &r.Collapse }},
 	{"ProtectAllows", 6, 0, "64fe24a3e05e", "lets mprotect make exclusive pages writable",

@@ -63,7 +63,8 @@ func (m *Machine) beginShm(c *Current, f *Fault) Outcome {
 const aroundBytes = 65536
 
 // faultAround maps what the cache has around a read, the page itself or not:
-// within an aligned window of 64 kB, the mapping and the table. Done: the page
+// within an aligned window of 64 kB, the mapping and the table; since 6.18 folios
+// that lie in it by a part are mapped whole if they can be. Done: the page
 // was there; Retry: it must be got; OOM: there is no memory for a table.
 // Linux: mm/memory.c:do_fault_around, mm/filemap.c:filemap_map_pages (v6.18).
 func (m *Machine) faultAround(c *Current, f *Fault) Outcome {
@@ -90,17 +91,36 @@ func (m *Machine) faultAround(c *Current, f *Fault) Outcome {
 	if !m.makeTable(c, f) {
 		return OOM
 	}
-	out, slot := Retry, eSlot(m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)])
-	for ; at < last; at++ {
-		k := off + int(int64(at-i))
-		if s := v.shm.at(at); s != 0 && *m.pages.tables.entry(slot, k) == 0 {
-			m.mapShmPTEs(c, f, slot, k, m.pages.folios.at(s), at, 1)
-			if at == i {
-				out = Done
+	table := eSlot(m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)])
+	for at < last {
+		s := v.shm.at(at)
+		if s == 0 {
+			at++
+			continue
+		}
+		fo := m.pages.folios.at(s)
+		first, end := at, min(fo.index+uint64(fo.order.Pages()), last)
+		if m.rules.AroundWhole && m.inTable(f, fo) {
+			first, end = fo.index, fo.index+uint64(fo.order.Pages())
+		}
+		for at = first; at < end; at++ {
+			if k := off + int(int64(at-i)); *m.pages.tables.entry(table, k) == 0 {
+				m.mapShmPTEs(c, f, table, k, fo, at, 1)
 			}
 		}
 	}
-	return out
+	if *m.pages.tables.entry(table, off) != 0 {
+		return Done
+	}
+	return Retry
+}
+
+// inTable says whether the mapping and the table at the fault hold all of a folio.
+func (m *Machine) inTable(f *Fault, fo *folio) bool {
+	v, i, n := f.v, m.shmIndex(f.v, f.Addr), uint64(fo.order.Pages())
+	k := int64(m.pageIndex(f.Addr)) + int64(fo.index-i)
+	return fo.index >= v.pgoff && fo.index+n <= v.pgoff+uint64(m.span(v.start, v.end)) && k >= 0 &&
+		k+int64(n) <= 1<<m.pmdOrder
 }
 
 // canMapPMD says whether a PMD entry may map the folio at the fault: it is as
@@ -259,11 +279,10 @@ func (m *Machine) commitShm(c *Current, f *Fault) {
 	}
 	table := eSlot(m.pages.tables.at(f.pmd)[m.pmdIndex(f.Addr)])
 	i, k := m.shmIndex(v, f.Addr), m.pageIndex(f.Addr)
-	idx, n := int(i-fo.index), int(fo.order.Pages())
-	before, after := m.span(v.start, f.at), m.span(f.at, v.end)
-	if m.rules.ShmemMTHP && n > 1 && v.flags&vmUffd == 0 && before >= Pages(idx) && after >= Pages(n-idx) &&
-		k >= idx && k+n-idx <= 1<<m.pmdOrder && m.pages.tables.none(table, k-idx, fo.order) {
-		m.mapShmPTEs(c, f, table, k-idx, fo, fo.index, n)
+	idx := int(i - fo.index)
+	if m.rules.ShmemMTHP && fo.order > 0 && v.flags&vmUffd == 0 && m.inTable(f, fo) &&
+		m.pages.tables.none(table, k-idx, fo.order) {
+		m.mapShmPTEs(c, f, table, k-idx, fo, fo.index, int(fo.order.Pages()))
 		return
 	}
 	m.mapShmPTEs(c, f, table, k, fo, i, 1)

@@ -108,7 +108,7 @@ func TestShmemOrders(t *testing.T) {
 		{"advise", shmemPolicy(ShmemAdvise, inherit), 0, 4 * mB, 0, 0},
 		{"advise, advised", shmemPolicy(ShmemAdvise, inherit), vmHuge, 4 * mB, 0, 9},
 		{"deny", shmemPolicy(ShmemDeny, map[Order]ShmemMode{4: ShmemAlways}), vmHuge, 4 * mB, 0, 0},
-		{"force", shmemPolicy(ShmemForce, map[Order]ShmemMode{4: ShmemAlways, 5: ShmemInherit}), 0, 4 * mB, 0, 5},
+		{"force", shmemPolicy(ShmemForce, map[Order]ShmemMode{4: ShmemAlways, 9: ShmemInherit}), 0, 4 * mB, 0, 9},
 		{"order 1", shmemPolicy(ShmemNever, map[Order]ShmemMode{1: ShmemAlways}), 0, 4 * mB, 0, 1},
 		{"no room for 2 MB", shmemPolicy(ShmemAlways, inherit), 0, 1 * mB, 0, 4},
 		// What inherits within_size asks for a block of 2 MB within the file.

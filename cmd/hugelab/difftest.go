@@ -83,7 +83,7 @@ Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
 	fl.IntVar(&f.stop, "stop", 0, "end after `N` differences (default: go on)")
 	fl.StringVar(&f.answers, "answers", "", "save what the kernel showed after every step in `FILE`")
 	fl.StringVar(&f.against, "against", "", "hold the model to the answers in `FILE` instead of to this kernel")
-	fl.StringArrayVar(&f.policies, "policy", nil, "replay a RECORDING under this `POLICY`; may be repeated (default: now)")
+	fl.StringArrayVar(&f.policies, "policy", nil, "replay a RECORDING under `POLICY`; may be repeated")
 	fl.IntVar(&f.every, "every", 1000, "compare a RECORDING's pages after every `N` operations")
 	fl.DurationVar(&f.wait, "wait", 10*time.Minute, "with a RECORDING, wait `TIME` for who holds the settings")
 	return cmd

@@ -33,6 +33,8 @@ type replayOutcome struct {
 	Pages       int      `json:"pages_compared"`
 	Faults      uint64   `json:"faults" doc:"of the touches, as the kernel counts them"`
 	FaultsModel uint64   `json:"faults_model" doc:"the same in the model"`
+	FileGap     int64    `json:"faults_model_more_on_files" doc:"of the difference of both"`
+	Seconds     float64  `json:"seconds" doc:"the settings held"`
 	Difference  string   `json:"difference" doc:"the first one, empty for none"`
 	Notes       []string `json:"notes,omitempty"`
 }
@@ -76,25 +78,27 @@ func (f *difftestFlags) runRecording(cmd *cobra.Command, name string) error {
 	if err := canReplay(); err != nil {
 		return err
 	}
-	in, err := f.replayInput(cmd, name)
-	if err != nil {
-		return err
+	take := func(ctx context.Context) (*kernel.Session, error) {
+		ctx, stop := context.WithTimeout(ctx, f.wait)
+		defer stop()
+		return kernel.Take(ctx, sessionOptions(cmd, "difftest "+name))
 	}
 	begun := time.Now()
-	all, err := lab.CompareReplay(cmd.Context(), lab.ComparePlan{Input: in, Every: f.every,
-		Take: func(ctx context.Context) (*kernel.Session, error) {
-			ctx, stop := context.WithTimeout(ctx, f.wait)
-			defer stop()
-			return kernel.Take(ctx, sessionOptions(cmd, "difftest "+name))
-		}})
+	in, err := f.replayInput(cmd, name, take)
 	if err != nil {
 		return err
 	}
-	rep := replayReport{Recording: name, Kernel: kernel.LiveFacts().Release, Seconds: time.Since(begun).Seconds()}
+	all, err := lab.CompareReplay(cmd.Context(), lab.ComparePlan{Input: in, Every: f.every, Take: take})
+	if err != nil {
+		return err
+	}
+	rep := replayReport{Recording: name, Kernel: kernel.LiveFacts().Release,
+		Seconds: time.Since(begun).Seconds()}
 	differ := false
 	for _, c := range all {
-		o := replayOutcome{Policy: c.Policy, Operations: c.Ops, Spaces: c.Spaces, PageMaps: c.Checks, Pages: c.Pages,
-			Faults: c.Faults, FaultsModel: c.Model, Notes: c.Notes}
+		o := replayOutcome{Policy: c.Policy, Operations: c.Ops, Spaces: c.Spaces, PageMaps: c.Checks,
+			Pages: c.Pages, Faults: c.Faults, FaultsModel: c.Model, FileGap: c.FileGap,
+			Seconds: c.Took.Seconds(), Notes: c.Notes}
 		if c.Difference != nil {
 			o.Difference, differ = c.Difference.String(), true
 		}
@@ -113,7 +117,8 @@ func (f *difftestFlags) runRecording(cmd *cobra.Command, name string) error {
 }
 
 // replayInput is the recording, by this host's rules, and the policies.
-func (f *difftestFlags) replayInput(cmd *cobra.Command, name string) (predict.Input, error) {
+func (f *difftestFlags) replayInput(cmd *cobra.Command, name string,
+	take func(context.Context) (*kernel.Session, error)) (predict.Input, error) {
 	p := predictFlags{policies: f.policies, settings: "host", memory: "fresh", limit: "none"}
 	src := &predictSource{done: func() {}}
 	in := predict.Input{MaxMemory: -1}
@@ -128,7 +133,7 @@ func (f *difftestFlags) replayInput(cmd *cobra.Command, name string) (predict.In
 	if len(f.policies) == 0 {
 		p.policies = []string{predict.Now}
 	}
-	if err := p.host(&in, src); err != nil {
+	if err := p.hostUnheld(cmd.Context(), take, &in, src); err != nil {
 		return in, err
 	}
 	if len(f.policies) > 0 {
@@ -150,6 +155,9 @@ func (r *replayReport) write(w io.Writer, asJSON bool) error {
 	for _, o := range r.Replays {
 		fmt.Fprintf(w, "%s: %d operations, %d pages in %d page maps compared; faults: model %d, kernel %d\n",
 			o.Policy, o.Operations, o.Pages, o.PageMaps, o.FaultsModel, o.Faults)
+		if o.FileGap != 0 {
+			fmt.Fprintf(w, "  of the difference, on files and shared memory: %d\n", o.FileGap)
+		}
 		if o.Difference != "" {
 			fmt.Fprintf(w, "  first difference: %s\n", o.Difference)
 		}

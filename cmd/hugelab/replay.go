@@ -43,7 +43,10 @@ func (f *predictFlags) runReplay(cmd *cobra.Command, args []string, in predict.I
 	if len(f.policies) == 1 && f.policies[0] == "all" {
 		f.policies = nil
 	}
-	if err := f.host(&in, src); err != nil {
+	take := func(context.Context) (*kernel.Session, error) {
+		return f.take(cmd, "predict --verify --replay")
+	}
+	if err := f.hostUnheld(cmd.Context(), take, &in, src); err != nil {
 		return err
 	}
 	p, err := predict.Run(cmd.Context(), in)
@@ -58,7 +61,7 @@ func (f *predictFlags) runReplay(cmd *cobra.Command, args []string, in predict.I
 	if !cmd.Flags().Changed("runs") {
 		v.runs, plan.Runs = 1, 1 // nothing in it is chance
 	}
-	plan.Take = func(context.Context) (*kernel.Session, error) { return f.take(cmd, "predict --verify --replay") }
+	plan.Take = take
 	result, err := f.measure(cmd, plan, p)
 	if err != nil && !result.HasRuns() {
 		return err
@@ -69,6 +72,16 @@ func (f *predictFlags) runReplay(cmd *cobra.Command, args []string, in predict.I
 		err = &exitError{code: 130}
 	}
 	return err
+}
+
+// hostUnheld is host while nobody else has settings of their own.
+func (f *predictFlags) hostUnheld(ctx context.Context, take func(context.Context) (*kernel.Session, error),
+	in *predict.Input, src *predictSource) error {
+	s, err := take(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.host(in, src), s.Restore())
 }
 
 // canReplay says why no recording can be replayed here.

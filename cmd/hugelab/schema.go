@@ -28,6 +28,7 @@ func schemas() []schema {
 		{"machine", report.Schema("hugelab machine show --json", report.MachineJSON{})},
 		{"size", report.Schema("hugelab size --json", report.HVOSize{})},
 		{"difftest", report.Schema("hugelab difftest --json", difftest.Report{})},
+		{"replay", report.Schema("hugelab difftest RECORDING --json", replayReport{})},
 	}
 }
 

@@ -47,7 +47,7 @@ func (v *verifyFlags) flags(fl *pflag.FlagSet) {
 	fl.BoolVar(&v.again, "again", false, "with --verify, run each policy twice as often, against itself (A/A)")
 	fl.BoolVar(&v.khugepaged, "khugepaged", false, "with --verify, run each also with khugepaged at work")
 	fl.BoolVar(&v.replay, "replay", false,
-		"with --verify and no COMMAND, have helper processes do what was recorded")
+		"with --verify, helpers do what FILE recorded: no COMMAND")
 	fl.BoolVar(&v.suite, "suite", false, "record, predict and run a suite of programs, and compare")
 	fl.StringArrayVar(&v.only, "only", nil, "with --suite, this program, by `NAME`; may be repeated")
 	fl.StringArrayVar(&v.skip, "skip", nil, "with --suite, not this program, by `NAME`; may be repeated")

@@ -12,6 +12,9 @@ import (
 
 // scan lets khugepaged pass, often over a region that has something for it.
 func (g *generator) scan() {
+	if g.shared.pmd {
+		return
+	}
 	if g.chance(3) {
 		g.bounded()
 		return
@@ -100,7 +103,9 @@ func (g *generator) shrink() {
 			g.add(Step{Verb: VerbLock, Area: pick(g.x, a, part), Flags: mm.LockOnFault})
 		}
 	}
-	g.add(Step{Verb: VerbDropCaches})
+	if !g.shared.sizes {
+		g.add(Step{Verb: VerbDropCaches})
+	}
 }
 
 // lonely leaves one page of a large folio, which was shared, and writes it.
@@ -121,4 +126,50 @@ func (g *generator) lonely() {
 	g.add(Step{Verb: VerbExit})
 	g.add(Step{Verb: VerbIn, Name: me})
 	g.add(Step{Verb: VerbTouch, Area: first, Access: mm.Write})
+}
+
+// corner begins a few of the programs with what random steps have never been seen
+// to reach.
+func (g *generator) corner(n uint64) {
+	if n%12 == 11 {
+		g.neighbours()
+		if !g.pageout {
+			g.freeMost()
+		}
+	}
+}
+
+// neighbours makes two mappings that differ by their protection alone, gives the
+// upper one pages, then the lower one, and makes them alike: they merge if the
+// lower one took the anon_vma of the upper one.
+func (g *generator) neighbours() {
+	a := g.fresh()
+	lower := Area{Region: a.Region, To: pmdSize / 2}
+	g.add(Step{Verb: VerbProtect, Area: lower, Access: mm.Write})
+	for _, at := range []mm.Bytes{pmdSize / 2, 0} {
+		page := Area{Region: a.Region, From: at, To: at + pageSize, Single: true}
+		g.add(Step{Verb: VerbTouch, Area: page, Access: mm.Write})
+	}
+	g.add(Step{Verb: VerbProtect, Area: lower, Access: mm.Read | mm.Write})
+}
+
+// freeMost frees all but the last page of a large folio with MADV_FREE.
+func (g *generator) freeMost() {
+	policy, err := policyOf(g.p.Policy)
+	if err != nil {
+		return
+	}
+	size := mm.Bytes(0)
+	for _, o := range programSizes().Orders() {
+		if policy.Effective(o) != mm.Never {
+			size = pageSize << o // the largest comes last
+		}
+	}
+	if size == 0 {
+		return
+	}
+	a := g.fresh()
+	g.add(Step{Verb: VerbAdvise, Area: a, Advice: mm.AdviseHugePage})
+	g.add(Step{Verb: VerbTouch, Area: a, Access: mm.Write})
+	g.add(Step{Verb: VerbAdvise, Area: Area{Region: a.Region, To: size - pageSize}, Advice: mm.AdviseFree})
 }

@@ -100,7 +100,7 @@ func TestMutations(t *testing.T) {
 	for i := range all {
 		f := &all[i]
 		n, what := f.find(t, goTool, root, dir, file)
-		fmt.Printf("%-72s %4d  %s\n", f.rule, n, what)
+		fmt.Printf("%s\t%d\t%s\n", f.rule, n, what)
 		if what == "nothing" || n > mutationPrograms {
 			t.Errorf("%s: %d programs show nothing of it", f.rule, n)
 			continue

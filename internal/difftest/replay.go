@@ -31,6 +31,7 @@ type ReplayResult struct {
 	Model      uint64 // the same on the model, without Elsewhere
 	Elsewhere  uint64 // recorded at addresses that no known mapping holds: in neither
 	SoftFaults uint64 // that system calls took: populating, locking
+	FileGap    int64  // of the faults, how many more the model has on files and shared memory
 	Spaces     int
 	Pages      int // compared
 	Checks     int // page maps compared

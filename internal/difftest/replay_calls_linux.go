@@ -235,8 +235,7 @@ func (h *replayHost) mmap(s *replaySpace, c *replayCall, e mm.Errno) (replayRepl
 			prot |= unix.PROT_READ // code is read here, not run
 		}
 	}
-	got, err := s.sys(unix.SYS_MMAP, at, n, prot, flags, fd, offset)
-	return got, err
+	return s.sys(unix.SYS_MMAP, at, n, prot, flags, fd, offset)
 }
 
 // replayMapFlags are mmap's flags for an operation, at a place of its own.
@@ -296,7 +295,8 @@ func (s *replaySpace) heap(at uint64) (replayReply, error) {
 			return replayReply{}, err
 		}
 	}
-	got, err := s.sys(unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP, s.set.at.pokes(), uint64(8*len(words)), 0)
+	got, err := s.sys(unix.SYS_PRCTL, unix.PR_SET_MM, unix.PR_SET_MM_MAP, s.set.at.pokes(),
+		uint64(8*len(words)), 0)
 	if err == nil && got.errno != mm.OK {
 		err = fmt.Errorf("place the heap at %#x: prctl: %w", at, got.errno)
 	}

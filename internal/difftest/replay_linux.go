@@ -24,11 +24,16 @@ const sampleOps = 64
 // processes, on the running kernel, whose settings are the caller's. It needs
 // root. With ctx done it gives what there is so far.
 func Replay(ctx context.Context, o ReplayOptions) (*ReplayResult, error) {
+	if b := o.Config.BasePage; b != 0 && b != pageSize {
+		return nil, fmt.Errorf("replay: recorded with pages of %d kB, and this kernel's are of %d kB: "+
+			"replay it on a machine like the one that recorded", b>>10, pageSize>>10)
+	}
 	m, err := mm.New(o.Config)
 	if err != nil {
 		return nil, err
 	}
-	r := &replayer{ReplayOptions: o, ctx: ctx, model: replayModel{m: m}, res: &ReplayResult{}}
+	r := &replayer{ReplayOptions: o, ctx: ctx, model: replayModel{m: m}, res: &ReplayResult{},
+		other: map[mm.Region]bool{}}
 	stack := uint64(o.Stack)
 	if stack == 0 || stack > 1<<40 {
 		stack = stackSpan
@@ -65,6 +70,8 @@ type replayer struct {
 	h      *replayHost
 	folios *kernel.Folios
 	res    *ReplayResult
+
+	other map[mm.Region]bool // mappings of files and shared memory
 
 	agreed int    // the last operation after which page maps agreed
 	last   string // the operation under way
@@ -129,10 +136,34 @@ func (r *replayer) op(ops []mm.Op) error {
 	if got.errno != e {
 		return r.differ(&c, Difference{What: "result", Model: e.Error(), Host: got.errno.Error()})
 	}
+	if err := r.faults(&c, got.faults); err != nil {
+		return err
+	}
 	n := r.res.Ops
 	if r.Every > 0 && (n%r.Every == r.Every-1 || n >= r.From && n < r.To) {
 		r.last = c.String()
 		return r.compare(r.h.alive()...)
+	}
+	return nil
+}
+
+// faults holds how many faults a run of touches took against the model's.
+func (r *replayer) faults(c *replayCall, host uint64) error {
+	op := c.op
+	switch op.Kind {
+	case mm.OpMap:
+		r.other[op.Region] = op.Flags&(fileBacked|mm.MapShared) != 0
+	case mm.OpRemap:
+		r.other[mm.Region(op.Aux)] = r.other[op.Region]
+	case mm.OpTouch:
+		model := uint64(r.model.out[0].Faults)
+		switch {
+		case op.Region == 0 || model == host:
+		case r.other[op.Region]:
+			r.res.FileGap += int64(model) - int64(host)
+		case r.Every > 0:
+			return r.differ(c, Difference{What: "faults", Model: fmt.Sprint(model), Host: fmt.Sprint(host)})
+		}
 	}
 	return nil
 }

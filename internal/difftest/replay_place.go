@@ -115,10 +115,11 @@ var replayNames = map[mm.OpKind]string{
 const fileBacked = mm.MapFile | mm.MapHugetlb | mm.MapSpecial
 
 // knownAdvice lists what a replay asks the kernel for: advice that acts on the
-// caller's memory alone. Poisoning pages, for one, does not.
+// caller's memory alone. Poisoning pages, which it may ask for too, does not.
 func knownAdvice(a mm.Advice) bool {
 	switch a {
-	case mm.AdviseNormal, mm.AdviseDontNeed, mm.AdviseFree, mm.AdviseRemove, mm.AdviseDontFork, mm.AdviseDoFork,
+	case mm.AdviseNormal, mm.AdviseMergeable, mm.AdviseUnmergeable, mm.AdvisePageOut, mm.AdviseDontNeed,
+		mm.AdviseFree, mm.AdviseRemove, mm.AdviseDontFork, mm.AdviseDoFork,
 		mm.AdviseHugePage, mm.AdviseNoHugePage, mm.AdviseDontDump, mm.AdviseDoDump, mm.AdviseWipeOnFork,
 		mm.AdviseKeepOnFork, mm.AdviseCold, mm.AdvisePopulateRead, mm.AdvisePopulateWrite,
 		mm.AdviseDontNeedLocked, mm.AdviseCollapse, mm.AdviseGuardInstall, mm.AdviseGuardRemove:

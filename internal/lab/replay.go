@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hugelab/hugelab/internal/difftest"
 	"github.com/hugelab/hugelab/internal/kernel"
@@ -23,6 +24,7 @@ type ComparePlan struct {
 type Compared struct {
 	Policy string
 	*difftest.ReplayResult
+	Took time.Duration // with the settings held
 }
 
 // CompareReplay replays a recording under each policy on the model and on the
@@ -35,44 +37,51 @@ func CompareReplay(ctx context.Context, p ComparePlan) ([]Compared, error) {
 		if row.Hypothetical() || len(row.Lacks) > 0 {
 			return all, fmt.Errorf("difftest: --policy %s: this kernel cannot have it", row.Name)
 		}
-		got, err := p.under(ctx, row)
-		if err != nil || ctx.Err() != nil {
+		c := Compared{Policy: row.Name}
+		if err := p.under(ctx, row, &c); err != nil || ctx.Err() != nil {
 			return all, err
 		}
-		all = append(all, Compared{row.Name, got})
+		all = append(all, c)
 	}
 	return all, nil
 }
 
 // under replays under one policy.
-func (p *ComparePlan) under(ctx context.Context, row *predict.Named) (got *difftest.ReplayResult, err error) {
+func (p *ComparePlan) under(ctx context.Context, row *predict.Named, c *Compared) (err error) {
 	s, err := p.Take(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer func() { err = errors.Join(err, s.Restore()) }()
+	began := time.Now()
+	defer func() {
+		err = errors.Join(err, s.Restore())
+		c.Took = time.Since(began)
+	}()
 	w := verifier{rows: []predict.Named{*row}, v: &Verification{}}
 	d, err := w.quieten(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer d.stop()
 	if err := s.Apply(still(row.Policy)); err != nil {
-		return nil, err
+		return err
 	}
-	got, err = p.once(ctx, row, 0, 0)
-	if err != nil || got.Difference == nil || got.Difference.After+1 >= got.Difference.Op {
-		return got, err
+	if c.ReplayResult, err = p.once(ctx, row, 0, 0); err != nil || c.Difference == nil {
+		return err
 	}
-	fine, err := p.once(ctx, row, got.Difference.After+1, got.Difference.Op)
-	if err == nil && fine.Difference == nil {
-		fine.Notes = append(fine.Notes, "once the two sides differed, and when it was looked closer they did not: "+
-			got.Difference.String())
+	was := c.Difference
+	if was.After+1 >= was.Op {
+		return nil
 	}
-	return fine, err
+	if c.ReplayResult, err = p.once(ctx, row, was.After+1, was.Op); err == nil && c.Difference == nil {
+		c.Notes = append(c.Notes, "the two sides differed once, and not when every operation was looked at: "+
+			was.String())
+	}
+	return err
 }
 
-func (p *ComparePlan) once(ctx context.Context, row *predict.Named, from, to int) (*difftest.ReplayResult, error) {
+func (p *ComparePlan) once(ctx context.Context, row *predict.Named, from, to int) (
+	*difftest.ReplayResult, error) {
 	in := p.Input
 	in.Policies, in.Still = []predict.Named{*row}, true
 	src, err := in.Open()

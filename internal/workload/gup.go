@@ -139,6 +139,7 @@ type gupPricer struct {
 
 	lineBits          uint
 	fill, head, call1 float64 // ns of instructions for an entry, a head, a call
+	count             float64 // and for each change of a count
 	atomic            float64
 	miss              [hw.Skipped]float64 // ns for a line, by where it is found
 	walkers           float64
@@ -165,6 +166,7 @@ func newGUPPricer(mach *hw.Machine, m *mm.Machine) (*gupPricer, error) {
 	}
 	instr := 1 / (mach.Get("cpu.width") * mach.Get("cpu.clock"))
 	p.fill, p.head = mach.Get("gup.fill")*instr, mach.Get("gup.head")*instr
+	p.count = mach.Get("gup.count") * instr
 	p.call1, p.atomic = mach.Get("gup.call")*instr, mach.Get("line.own")
 	queue := mach.Get("cpu.queue")
 	p.miss[hw.InL2] = mach.Get("l2.latency") / mach.Get("cpu.fill_buffers")
@@ -206,7 +208,7 @@ func (p *gupPricer) call(steps []mm.Step, at int, l *GUPLines) mm.Nanos {
 				looked = uint64(at)
 			}
 		case mm.PrimGUPAtomic:
-			p.atomics += p.atomic * float64(s.N)
+			p.atomics += (p.atomic + p.count) * float64(s.N)
 			l.Atomics += uint64(s.N)
 		}
 	}
