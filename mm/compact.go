@@ -86,8 +86,9 @@ func (k *compaction) run(c *Current) {
 func (k *compaction) blockStart(pfn PFN) PFN { return pfn &^ (k.block - 1) }
 
 // isolateFolios goes on with the migrate scanner to the next pageblock that it
-// may look at and through it: up to the 32 pages, or with whole to its end. What it found
-// comes last first. Linux: mm/compaction.c:isolate_migratepages, isolate_migratepages_block (v6.18).
+// may look at, not one that a huge page fills, and through it: up to 32 pages,
+// or with whole to its end. What it found comes last first. Linux:
+// mm/compaction.c:isolate_migratepages, isolate_migratepages_block (v6.18).
 func (k *compaction) isolateFolios(c *Current, whole bool) (heads []PFN) {
 	m, vm := k.m, &k.m.Counters.VM
 	for {
@@ -136,9 +137,10 @@ func (m *Machine) compoundAt(pfn PFN) Order {
 	return Order(fr.order)
 }
 
-// compactable says whether pfn is the head of a folio that compaction takes.
-// One that is pinned could not be moved, and is not isolated. Linux:
-// mm/compaction.c:skip_isolation_on_order (v6.18).
+// compactable says whether pfn is the head of a folio that compaction takes,
+// in a pageblock that no larger one fills. One that is pinned could not be
+// moved, and is not isolated. Linux: mm/compaction.c:skip_isolation_on_order,
+// isolate_migratepages_block (v6.18).
 func (m *Machine) compactable(pfn PFN) (o Order, ok bool) {
 	if m.pages.slab(pfn) == nil {
 		return 0, false
@@ -146,7 +148,7 @@ func (m *Machine) compactable(pfn PFN) (o Order, ok bool) {
 	fr := m.pages.frame(pfn)
 	o = Order(fr.order)
 	switch {
-	case fr.flags&frameAnon == 0 || pfn&(1<<o-1) != 0 || o >= m.pmdOrder:
+	case fr.flags&frameAnon == 0 || pfn&(1<<o-1) != 0:
 		return 0, false
 	case o > 0 && (!m.rules.CompactLarge || m.folioOf(fr).pins > 0):
 		return 0, false

@@ -182,6 +182,24 @@ func TestCompactLeaves(t *testing.T) {
 	eq(t, "no such node", r.m.CompactMemory(&r.c, 1), ENOENT)
 }
 
+// TestCompactScanned counts by hand. Of 16 blocks of order 10 the first holds
+// the page tables, the second the only page; 14 are free. The migrate scanner
+// looks at three pageblocks. The free scanner skips the half at which a free
+// block begins, and looks at the other in steps of 1, 2, 4, 8, 16 and then 32
+// pages. No block of less than a pageblock is free there: the page stays.
+func TestCompactScanned(t *testing.T) {
+	r := smallRig(t, policyOff())
+	v := r.mmap(base, 4*kB)
+	r.write(v, 0)
+	eq(t, "pageblock", r.m.PageInfo(1, v.start).PFN/512, 4096/512+2)
+	eq(t, "moved", r.compact(v), 0)
+	vm := &r.m.Counters.VM
+	eq(t, "counters", r.moved(), moved{fail: 1})
+	eq(t, "isolated", vm[CompactIsolated], 1)
+	eq(t, "migrate_scanned", vm[CompactMigrateScanned], 3*512)
+	eq(t, "free_scanned", vm[CompactFreeScanned], 512+256+128+64+32+9*16)
+}
+
 // TestCompactOneNode: a node's file compacts no other node.
 func TestCompactOneNode(t *testing.T) {
 	r := twoNodes(t, policyOff(), func(c *Config) { c.Nodes[0].Mem, c.Nodes[1].Mem = 64*mB, 64*mB })
