@@ -54,6 +54,9 @@ const (
 	NrShmem                   // gauge: pages of shared memory
 	NrShmemTHPs               // gauge: of them, folios of the PMD's order
 	NrShmemPMDMapped          // gauge: and those that a PMD maps
+	CompactMigrateScanned     // base pages that compaction's migrate scanner looked at
+	CompactFreeScanned        // and its free scanner
+	CompactIsolated           // pages that either took
 	NumCounters           int = iota
 )
 
@@ -81,6 +84,8 @@ var counterNames = [NumCounters]string{
 	THPFileAlloc: "thp_file_alloc", THPFileFallback: "thp_file_fallback",
 	THPFileFallbackCharge: "thp_file_fallback_charge", THPFileMapped: "thp_file_mapped",
 	NrShmem: "nr_shmem", NrShmemTHPs: "nr_shmem_hugepages", NrShmemPMDMapped: "nr_shmem_pmdmapped",
+	CompactMigrateScanned: "compact_migrate_scanned", CompactFreeScanned: "compact_free_scanned",
+	CompactIsolated: "compact_isolated",
 }
 
 // String is the kernel's name of the counter.

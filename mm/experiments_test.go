@@ -215,3 +215,35 @@ func TestCollapseSyscall(t *testing.T) {
 	eq(t, "split", l.m.Counters.VM[THPSplitPage], 1)
 	eq(t, "zero pages", l.m.PageInfo(1, spot+2<<20).Zero, false)
 }
+
+// TestC1C2 is compact_memory with 64K folios and with THPs: 64K folios move
+// whole or are split and their pages move, which counts split_deferred too;
+// THPs stay.
+func TestC1C2(t *testing.T) {
+	l := newLab(t, sizes(4))
+	l.fixed(1, spot, 64*mB, 0)
+	l.write(1, 0, 64<<8)
+	for i := range uint64(512) {
+		l.do(Op{Kind: OpAdvise, Region: 1, Page: i * 32, N: 16, Arg: uint64(AdviseDontNeed)})
+	}
+	vm, st := &l.m.Counters.VM, &l.m.Counters.Size[4]
+	eq(t, "C1: errno", l.m.CompactMemory(&Current{}, -1), OK)
+	eq(t, "C1: check", l.m.Check(), nil)
+	if n := vm[PgMigrateSuccess]; n == 0 || n%16 != 0 {
+		t.Errorf("C1: pgmigrate_success %d: want whole folios", n)
+	}
+	eq(t, "C1: 64K folios", st.NrAnon+st.Split, 512)
+	eq(t, "C1: split_deferred", st.SplitDeferred, st.Split)
+	eq(t, "C1: anon", l.m.Usage.Anon, 512*16)
+
+	l = newLab(t, sizes(9))
+	l.fixed(1, spot, 64*mB, 0)
+	l.write(1, 0, 64<<8)
+	was := l.m.PageInfo(1, spot)
+	eq(t, "C2: errno", l.m.CompactMemory(&Current{}, -1), OK)
+	eq(t, "C2: check", l.m.Check(), nil)
+	eq(t, "C2: page", l.m.PageInfo(1, spot), was)
+	vm = &l.m.Counters.VM
+	eq(t, "C2: THPs", vm[NrAnonTHPs], 32)
+	eq(t, "C2: moved", vm[PgMigrateSuccess]+vm[PgMigrateFail]+vm[THPMigrationFail], 0)
+}

@@ -69,6 +69,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.FreeWhole }},
 	{"BatchedZap", 6, 9, "10ebac4f95e7", "unmaps a large folio's pages in one step",
 		func(r *Rules) *bool { return &r.BatchedZap }},
+	{"CompactLarge", 6, 9, "", "moves large folios below the PMD's size in compaction",
+		func(r *Rules) *bool { return &r.CompactLarge }},
 	{"MTHP", 6, 8, "19eaf44954df", "has huge pages smaller than the PMD's size",
 		func(r *Rules) *bool { return &r.MTHP }},
 	{"StackNoHuge", 6, 8, "c4608d1bf7c6", "keeps huge pages out of MAP_STACK mappings",

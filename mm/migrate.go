@@ -113,6 +113,9 @@ func (m *Machine) migrateBatch(c *Current, heads []PFN, g *migration) {
 	var left []PFN
 	flush := false
 	for _, h := range heads {
+		if g.stopping {
+			break // what follows is put back untried, and not counted
+		}
 		switch m.migrateOne(c, h, g) {
 		case migrated:
 			flush = true
@@ -202,6 +205,9 @@ func (m *Machine) migrateSplit(c *Current, g *migration) {
 	g.split, g.splitting = nil, true
 	flush := false
 	for _, h := range pages {
+		if g.stopping {
+			break
+		}
 		if m.pages.frame(h).flags&frameAnon == 0 {
 			continue // freed by the split: all zeros, or mapped by nothing
 		}

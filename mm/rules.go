@@ -53,6 +53,7 @@ type Rules struct {
 	Defer            bool      // defrag knows defer (4.6)
 	MigrateTHP       bool      // a THP is moved whole, by a PMD migration entry (4.14)
 	MigrateBatch     bool      // folios are moved in batches with one flush each (6.3)
+	CompactLarge     bool      // compaction moves folios above order 0 and below the PMD's (6.9)
 	MigrateYoung     bool      // a moved page's entry keeps its accessed and dirty bits (6.1)
 	DeferMadvise     bool      // defrag knows defer+madvise (4.11)
 	HVO              bool      // struct pages of hugetlb pages can be given back (5.14)
