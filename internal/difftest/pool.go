@@ -123,8 +123,8 @@ func (s *Step) setHugetlb(size string) error {
 
 // mapWords checks a map's options that need one another.
 func (s *Step) mapWords() error {
-	if s.Verb == VerbMap && s.Flags&mm.MapShared != 0 && s.Flags&mm.MapHugetlb == 0 {
-		return fmt.Errorf("shared: only of hugetlb=2m")
+	if s.Verb == VerbMap && s.Flags&mm.MapHugetlb != 0 && s.Flags&(mm.MapFile|mm.MapDroppable) != 0 {
+		return fmt.Errorf("hugetlb=2m: not of a file or droppable")
 	}
 	return nil
 }
@@ -137,6 +137,7 @@ func (p *Program) usesPool() bool {
 	}
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
 		return s.Flags&mm.MapHugetlb != 0 && s.Verb == VerbMap || s.Verb == VerbPool || s.Verb == VerbOvercommit ||
+			s.Verb == VerbDemote ||
 			s.Verb == VerbExpectPool
 	})
 }
