@@ -83,7 +83,7 @@ var Keys = append([]Key{
 	{"walk.walkers", "", "walks that go on at the same time", 2},
 	{"gup.fill", "", "instructions for an entry of the array that get_user_pages fills", 10},
 	{"gup.head", "", "instructions for the look-up of a page's head in a loop over such an array", 11},
-	{"gup.release", "", "instructions for the release of one page by itself, beside its atomic operations", 30},
+	{"gup.count", "", "instructions around an atomic change of a page's counts", 15},
 	{"gup.call", "", "instructions for a call of get_user_pages with its walk, beside its entries", 600},
 
 	{"copy.rate", "GB/s", "one core copying memory that no cache has, bytes copied", 4},

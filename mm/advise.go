@@ -96,19 +96,22 @@ func (m *Machine) adviseVMA(c *Current, v *vma, from, to VA, adv Advice) Errno {
 		if v.anonymous() {
 			return m.coldRange(c, v, from, to, adv == AdvisePageOut)
 		}
+		if v.shm != nil {
+			m.coldShm(c, v, from, to)
+		}
 	case AdviseCollapse:
 		if !v.anonymous() {
 			return EINVAL
 		}
 		return m.collapse(c, v, from, to)
 	case AdviseGuardInstall:
-		if pinned || !v.anonymous() {
+		if pinned || !v.anonymous() && (v.shm == nil || !m.rules.GuardFiles) {
 			return EINVAL
 		}
 		m.anonPrepare(c, v)
 		return m.guardInstall(c, v, from, to)
 	case AdviseGuardRemove:
-		if v.flags&vmSpecials != 0 || !v.anonymous() {
+		if v.flags&vmSpecials != 0 || !v.anonymous() && (v.shm == nil || !m.rules.GuardFiles) {
 			return EINVAL
 		}
 		return m.guardRemove(c, v, from, to)
@@ -198,7 +201,7 @@ func (m *Machine) advisePopulate(c *Current, sp *space, from, to VA, write bool)
 			return EINVAL // EFAULT is for guard regions and the like
 		}
 		end := min(v.end, to)
-		if v.anonymous() || v.huge != nil {
+		if v.anonymous() || v.huge != nil || v.shm != nil {
 			if e := m.populate(c, v, at, end, write); e != OK {
 				return e
 			}

@@ -59,7 +59,7 @@ func (m *Machine) freeBlock(c *Current, pfn PFN, o Order) {
 // charge accounts a block to the program, or refuses at the cgroup's limit.
 func (m *Machine) charge(c *Current, o Order) bool {
 	n := o.Pages()
-	if m.cfg.Limit != 0 && m.Usage.Anon+n > m.cfg.Limit {
+	if m.cfg.Limit != 0 && m.Usage.Anon+m.Usage.Shmem+n > m.cfg.Limit {
 		return false
 	}
 	c.Work[PrimCharge]++

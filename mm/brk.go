@@ -50,6 +50,11 @@ func (m *Machine) growHeap(c *Current, sp *space, r Region, old, end VA) {
 	}
 	q := mergeReq{sp: sp, prev: sp.before(old), start: old, end: end, pgoff: uint64(old >> m.pageShift),
 		flags: flags, justExpand: true}
+	if m.rules.HeapApart && q.prev != nil && q.prev.end <= sp.brkStart {
+		// The search for it ends at the heap's start, so that the bss right below is
+		// never found. Linux: mm/mmap.c:SYSCALL brk, vma_prev_limit (v6.18).
+		q.prev, sp.loose = nil, true
+	}
 	v := m.mergeNew(c, &q)
 	if v == nil {
 		v = &vma{start: old, end: end, flags: flags, pgoff: q.pgoff, sp: sp, region: r}

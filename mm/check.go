@@ -15,7 +15,7 @@ func (m *Machine) Check() error {
 			return fmt.Errorf("mm: space %d: %w", sp.id, err)
 		}
 	}
-	for _, f := range []func() error{ck.frames, ck.usage, ck.queue, m.physCheck, m.checkVMAs} {
+	for _, f := range []func() error{ck.frames, ck.checkShmem, ck.usage, ck.queue, m.physCheck, m.checkVMAs} {
 		if err := f(); err != nil {
 			return fmt.Errorf("mm: %w", err)
 		}
@@ -39,7 +39,12 @@ type checker struct {
 	mapped, thps  uint64
 	zeroUsers     uint32
 	owned         uint64
-	hugetlb       Pages  // mapped by the space at hand
+	hugetlb       Pages // mapped by the space at hand
+	rssShmem      Pages // likewise
+	shmem         Pages // in caches of shared memory
+	sharedFrames  Pages
+	shmemTHPs     uint64
+	shmemPMDs     uint64
 	slots         uint64 // tables in use
 }
 
@@ -49,18 +54,21 @@ func (ck *checker) space(sp *space) error {
 		ck.zeroUsers++
 	}
 	if sp.root.top == 0 {
-		if sp.rssAnon != 0 || sp.hugetlb != 0 {
-			return fmt.Errorf("rss is %d and hugetlb %d with no tables", sp.rssAnon, sp.hugetlb)
+		if sp.rssAnon != 0 || sp.hugetlb != 0 || sp.rssShmem != 0 {
+			return fmt.Errorf("rss is %d, %d shared and hugetlb %d with no tables", sp.rssAnon, sp.rssShmem, sp.hugetlb)
 		}
 		return nil
 	}
-	ck.hugetlb = 0
+	ck.hugetlb, ck.rssShmem = 0, 0
 	rss, err := ck.level(sp, sp.root.top, ck.m.pages.top, 0)
 	if err != nil {
 		return err
 	}
 	if ck.hugetlb != sp.hugetlb {
 		return fmt.Errorf("hugetlb is %d, its tables map %d", sp.hugetlb, ck.hugetlb)
+	}
+	if ck.rssShmem != sp.rssShmem {
+		return fmt.Errorf("shared rss is %d, its tables map %d", sp.rssShmem, ck.rssShmem)
 	}
 	if rss != sp.rssAnon {
 		return fmt.Errorf("rss is %d, its tables map %d", sp.rssAnon, rss)
@@ -103,6 +111,8 @@ func (ck *checker) level(sp *space, slot uint32, level uint, base VA) (rss Pages
 			n, err = ck.pte(sp, e, a)
 		case e&eHugetlb != 0:
 			err = ck.hugetlbEntry(sp, e, a)
+		case e&eHuge != 0 && e&eZero == 0 && m.pages.frame(ePFN(e)).shared():
+			err = ck.sharedPMD(sp, e, a)
 		case e&eHuge != 0:
 			huge++
 			n, err = ck.huge(sp, e, a)
@@ -146,6 +156,9 @@ func (ck *checker) pte(sp *space, e uint64, a VA) (Pages, error) {
 	}
 	pfn := ePFN(e)
 	fr := ck.m.pages.frame(pfn)
+	if fr.shared() {
+		return 0, ck.sharedPTE(sp, e, a)
+	}
 	if fr.flags&frameAnon == 0 {
 		return 0, fmt.Errorf("pte at %#x maps frame %d, which is marked %x", a, pfn, fr.flags)
 	}
@@ -232,6 +245,9 @@ func (ck *checker) frame(pfn PFN, fr *frame) error {
 		if !ck.tables[pfn] {
 			return fmt.Errorf("a table that no space has")
 		}
+	case fr.shared():
+		ck.owned++
+		ck.sharedFrames++
 	case fr.flags&frameHugetlb != 0: // checkHuge looks at it
 	case fr.flags&(frameHugeZero|framePoison) != 0:
 		ck.owned++
@@ -364,6 +380,11 @@ func (ck *checker) usage() error {
 	}{
 		{"Usage.Anon", uint64(u.Anon), uint64(ck.anon)},
 		{"Usage.Touched", uint64(u.Touched), uint64(ck.touched)},
+		{"Usage.Shmem", uint64(u.Shmem), uint64(ck.shmem)},
+		{"frames of shared memory", uint64(ck.sharedFrames), uint64(ck.shmem)},
+		{"nr_shmem", vm[NrShmem], uint64(ck.shmem)},
+		{"nr_shmem_hugepages", vm[NrShmemTHPs], ck.shmemTHPs},
+		{"nr_shmem_pmdmapped", vm[NrShmemPMDMapped], ck.shmemPMDs},
 		{"Usage.Tables", uint64(u.Tables), uint64(len(ck.tables))},
 		{"table slots", uint64(max(len(m.pages.tables.meta), 1) - 1 - len(m.pages.tables.free)), ck.slots},
 		{"nr_page_table_pages", vm[NrPageTablePages], uint64(len(ck.tables))},

@@ -11,6 +11,10 @@ func (m *Machine) copyRange(c *Current, child, parent *vma) {
 		m.copyHuge(c, child, parent)
 		return
 	}
+	if parent.shm != nil {
+		m.copyShm(c, child, parent)
+		return
+	}
 	size := m.pmdSize()
 	for a := parent.start; a < parent.end; {
 		src, skip := m.nextPMD(parent.sp, a)

@@ -36,18 +36,25 @@ const (
 	NrHugetlb        // gauge: base pages of hugetlb pages in use
 	HtlbBuddyAllocSuccess
 	HtlbBuddyAllocFail
-	PagesCollapsed          // khugepaged/pages_collapsed
-	FullScans               // khugepaged/full_scans
-	PgMigrateSuccess        // base pages
-	PgMigrateFail           // base pages
-	THPMigrationSuccess     // folios of the PMD's order moved whole
-	THPMigrationFail        // and those that failed or had to be split
-	THPMigrationSplit       // and those that were split
-	NrFollPinAcquired       // pages pinned
-	NrFollPinReleased       // and released
-	NrMemmapPages           // gauge: struct pages in memory taken after boot
-	NrMemmapBootPages       // gauge: and in memory taken at boot
-	NumCounters         int = iota
+	PagesCollapsed            // khugepaged/pages_collapsed
+	FullScans                 // khugepaged/full_scans
+	PgMigrateSuccess          // base pages
+	PgMigrateFail             // base pages
+	THPMigrationSuccess       // folios of the PMD's order moved whole
+	THPMigrationFail          // and those that failed or had to be split
+	THPMigrationSplit         // and those that were split
+	NrFollPinAcquired         // pages pinned
+	NrFollPinReleased         // and released
+	NrMemmapPages             // gauge: struct pages in memory taken after boot
+	NrMemmapBootPages         // gauge: and in memory taken at boot
+	THPFileAlloc              // shared memory's huge pages of the PMD's order
+	THPFileFallback           // those that could not be had
+	THPFileFallbackCharge     // of them, those that no cgroup would be charged for
+	THPFileMapped             // PMD entries made for them
+	NrShmem                   // gauge: pages of shared memory
+	NrShmemTHPs               // gauge: of them, folios of the PMD's order
+	NrShmemPMDMapped          // gauge: and those that a PMD maps
+	NumCounters           int = iota
 )
 
 var counterNames = [NumCounters]string{
@@ -71,6 +78,9 @@ var counterNames = [NumCounters]string{
 	NrHugetlb: "nr_hugetlb", HtlbBuddyAllocSuccess: "htlb_buddy_alloc_success",
 	HtlbBuddyAllocFail: "htlb_buddy_alloc_fail",
 	PagesCollapsed:     "pages_collapsed", FullScans: "full_scans",
+	THPFileAlloc: "thp_file_alloc", THPFileFallback: "thp_file_fallback",
+	THPFileFallbackCharge: "thp_file_fallback_charge", THPFileMapped: "thp_file_mapped",
+	NrShmem: "nr_shmem", NrShmemTHPs: "nr_shmem_hugepages", NrShmemPMDMapped: "nr_shmem_pmdmapped",
 }
 
 // String is the kernel's name of the counter.
@@ -87,6 +97,9 @@ type SizeStats struct {
 	SplitDeferred           uint64 // split_deferred
 	NrAnon                  uint64 // nr_anon
 	NrAnonPartiallyMapped   uint64 // nr_anon_partially_mapped
+	ShmemAlloc              uint64 // shmem_alloc
+	ShmemFallback           uint64 // shmem_fallback
+	ShmemFallbackCharge     uint64 // shmem_fallback_charge
 }
 
 // Counters is a snapshot of everything the model counts.

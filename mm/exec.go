@@ -138,7 +138,7 @@ func (m *Machine) opTouch(c *Current, op *Op) error {
 func (m *Machine) touchOne(c *Current, sp *space, a VA, acc Access) {
 	v := sp.find(a)
 	switch {
-	case v == nil || v.start > a || v.flags&vmFile == 0 || v.huge != nil:
+	case v == nil || v.start > a || v.flags&vmFile == 0 || v.huge != nil || v.shm != nil:
 		m.touch(c, sp, a, acc)
 	case v.flags&(vmShared|vmSpecials) == 0:
 		m.touchPrivateFile(c, sp, v, a, acc)

@@ -50,6 +50,7 @@ const (
 	faultHuge       // hugetlb: a new page, or the file's
 	faultHugeReuse  // hugetlb: a write to a page that nobody else maps
 	faultHugeCopy   // hugetlb: a write to a shared private page
+	faultShm        // shared memory: a page that is in the cache now
 )
 
 // Touch accesses one address: a hit, or both halves of a fault with nothing
@@ -121,6 +122,9 @@ func (m *Machine) begin(c *Current, sp *space, f *Fault) Outcome {
 	}
 	if v.huge != nil {
 		return m.beginHuge(c, f)
+	}
+	if v.shm != nil {
+		return m.beginShm(c, f)
 	}
 	if !v.anonymous() {
 		return m.fileFault(c, f)
@@ -247,6 +251,9 @@ func (m *Machine) unchanged(f *Fault) bool {
 	if f.sp.find(f.Addr) != f.v || f.v.seq != f.seq || f.v.start > f.Addr {
 		return false
 	}
+	if f.kind == faultShm {
+		return m.unchangedShm(f)
+	}
 	if f.kind >= faultHuge {
 		return m.unchangedHuge(f)
 	}
@@ -309,6 +316,8 @@ func (m *Machine) commit(c *Current, f *Fault) Outcome {
 		m.commitHuge(c, f)
 		f.kind = faultNone
 		return Done
+	case faultShm:
+		m.commitShm(c, f)
 	default:
 		return Retry
 	}

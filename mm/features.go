@@ -23,6 +23,8 @@ type feature struct {
 var features = [...]feature{
 	{"ExceptAdvised", 6, 18, "9dc21bbd62ed", "lets prctl disable huge pages except where advised",
 		func(r *Rules) *bool { return &r.ExceptAdvised }},
+	{"AroundWhole", 6, 18, "357b92761d94", "maps large folios of shared memory whole around a read",
+		func(r *Rules) *bool { return &r.AroundWhole }},
 	{"CollapseReadOnly", 6, 18, "", "collapses ranges without a writable page",
 		func(r *Rules) *bool { return &r.CollapseReadOnly }},
 	{"MoveSeveral", 6, 17, "", "moves several mappings by one mremap",
@@ -37,6 +39,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.LargeReuse }},
 	{"PTReclaim", 6, 14, "6375e95f381e", "frees page tables that MADV_DONTNEED empties",
 		func(r *Rules) *bool { return &r.PTReclaim }},
+	{"GuardFiles", 6, 15, "", "has MADV_GUARD_INSTALL of files and shared memory",
+		func(r *Rules) *bool { return &r.GuardFiles }},
 	{"GuardRegions", 6, 13, "662df3e5c376", "has MADV_GUARD_INSTALL",
 		func(r *Rules) *bool { return &r.GuardRegions }},
 	{"UpgradeZeroPMD", 6, 13, "", "makes a huge page of the huge zero page on a write",
@@ -53,6 +57,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.THPAnonBoot }},
 	{"SizeSplitStats", 6, 11, "f216c845f3c7", "counts splits of each size",
 		func(r *Rules) *bool { return &r.SizeSplitStats }},
+	{"ShmemMTHP", 6, 11, "e7a2ab7b3bb5", "has huge pages smaller than the PMD's size for shared anonymous memory",
+		func(r *Rules) *bool { return &r.ShmemMTHP }},
 	{"CopyLarge", 6, 10, "", "copies even the last page of a large folio on a write after fork",
 		func(r *Rules) *bool { return &r.CopyLarge }},
 	{"SizeStats", 6, 10, "ec33687c6749", "counts faults of each size",
@@ -81,6 +87,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.MigrateYoung }},
 	{"HVOBatched", 6, 7, "", "flushes once for all hugetlb pages whose struct pages it gives back",
 		func(r *Rules) *bool { return &r.HVOBatched }},
+	{"HeapApart", 6, 1, "2e7ce7d354f2", "keeps the heap apart from the program's memory right below it",
+		func(r *Rules) *bool { return &r.HeapApart }},
 	{"Collapse", 6, 1, "7d8faaf15545", "has MADV_COLLAPSE",
 		func(r *Rules) *bool { return &r.Collapse }},
 	{"ProtectAllows", 6, 0, "64fe24a3e05e", "lets mprotect make exclusive pages writable",
@@ -101,6 +109,8 @@ var features = [...]feature{
 		func(r *Rules) *bool { return &r.MigrateTHP }},
 	{"DeferMadvise", 4, 11, "21440d7eb904", "knows defrag=defer+madvise",
 		func(r *Rules) *bool { return &r.DeferMadvise }},
+	{"Shmem", 4, 8, "5a6e75f8110c", "has huge pages for shared memory",
+		func(r *Rules) *bool { return &r.Shmem }},
 	{"KhugepagedSwap", 4, 8, "", "has khugepaged/max_ptes_swap",
 		func(r *Rules) *bool { return &r.KhugepagedSwap }},
 	{"Defer", 4, 6, "444eb2a449ef", "knows defrag=defer",
@@ -202,6 +212,11 @@ func (p Policy) Needs(r Rules, s Sizes) []string {
 	for _, o := range s.Orders() {
 		if o != s.PMD && p.Size[o] != Never {
 			need(r.MTHP, s.Name(o)+"="+p.Size[o].String(), "6.8")
+		}
+	}
+	for _, o := range s.ShmemOrders() {
+		if mode := p.ShmemSize[o]; !r.ShmemMTHP && mode != DefaultPolicy(s).ShmemSize[o] && mode != ShmemNever {
+			need(false, "shmem_"+s.Name(o)+"="+mode.String(), "6.11")
 		}
 	}
 	switch p.Defrag {

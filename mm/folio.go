@@ -6,6 +6,7 @@ const (
 	folioPartial folioFlags = 1 << iota // partially mapped, once and for all
 	folioQueued                         // on the deferred-split queue
 	folioShared                         // maybe mapped by several spaces (FOLIO_MM_IDS_SHARED)
+	folioShmem                          // of shared anonymous memory, whatever its order: anon is the file
 )
 
 // folio is what a large folio has beside its frames. Small pages have none.

@@ -38,6 +38,7 @@ func (m *Machine) forkVMA(c *Current, child *space, v *vma) {
 		m.anonFork(&n, v)
 	}
 	m.forkHuge(&n, v)
+	n.openShm()
 	m.addVMA(c, &n)
 	v.changed()
 	if v.anon != nil && v.flags&vmWipeFork == 0 {

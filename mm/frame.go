@@ -16,7 +16,8 @@ const (
 
 // frame is what is known of one physical page: 16 bytes, no Go pointers. The
 // order is that of the folio it belongs to, so the folio's head is the frame
-// number rounded down to the folio's length. All zero means free.
+// number rounded down to the folio's length. All zero means free. One of no
+// kind with a ref is shared anonymous memory (shmem.go).
 type frame struct {
 	flags frameFlags
 	order uint8

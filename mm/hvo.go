@@ -23,8 +23,8 @@ func (m *Machine) hvoPages(pg *hugePage) uint64 {
 }
 
 // hvoKept is how many of them are kept.
-func (m *Machine) hvoKept() uint64 {
-	if m.rules.HVOKeepsOne {
+func (r *Rules) hvoKept() uint64 {
+	if r.HVOKeepsOne {
 		return 1
 	}
 	return 2
@@ -35,7 +35,7 @@ func (m *Machine) hvoKept() uint64 {
 // vmemmap mapping cannot be split for want of memory stays as it is.
 // Linux: mm/hugetlb_vmemmap.c:__hugetlb_vmemmap_optimize_folio (v6.18).
 func (m *Machine) hvoEnter(c *Current, pg *hugePage) {
-	n, kept := m.hvoPages(pg), m.hvoKept()
+	n, kept := m.hvoPages(pg), m.rules.hvoKept()
 	if !m.policy.HVO || !m.rules.HVO || len(m.vmem.spans) == 0 || n <= kept {
 		return
 	}

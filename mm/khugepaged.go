@@ -42,7 +42,8 @@ func (m *Machine) khugepagedDue(now Nanos) bool {
 // way. Linux: mm/khugepaged.c:hugepage_pmd_enabled (v6.18).
 func (m *Machine) khugepagedOn() bool {
 	b := m.pmdBit()
-	return (m.ordersAlways|m.ordersMadvise)&b != 0 || m.ordersInherit&b != 0 && m.policy.Enabled != Never
+	return (m.ordersAlways|m.ordersMadvise)&b != 0 || m.ordersInherit&b != 0 && m.policy.Enabled != Never ||
+		m.shmemPMDOn()
 }
 
 // khugepagedPolicy follows a change of the knobs: a thread that starts looks

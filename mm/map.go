@@ -8,7 +8,7 @@ func (m *Machine) opMap(c *Current, sp *space, op *Op) (VA, Errno, error) {
 	if op.N > m.span(0, sp.limitOf()) {
 		return 0, ENOMEM, nil
 	}
-	if op.Flags&(MapPool|MapPoolPUD) != 0 {
+	if op.Flags&(MapPool|MapPoolPUD) != 0 && !op.isShmem() {
 		return m.opMapHuge(c, sp, op)
 	}
 	return m.mapAt(c, sp, op)
@@ -118,6 +118,10 @@ func (m *Machine) whereMap(sp *space, op *Op) (VA, Errno, error) {
 			return 0, EPERM, nil
 		}
 		return at, m.mayReplace(sp, op, at), nil
+	}
+	if op.isShmem() {
+		at, e := m.placeShm(sp, length, op)
+		return at, e, nil
 	}
 	q := placeReq{length: length}
 	if op.Flags&MapHint != 0 {
@@ -253,6 +257,9 @@ func (m *Machine) mmapRegion(c *Current, sp *space, op *Op, start, end VA) (*vma
 		m.dropVMA(c, v)
 		return nil, ENOMEM
 	}
+	if op.isShmem() {
+		m.mapShm(v)
+	}
 	return v, OK
 }
 
@@ -284,7 +291,7 @@ func (m *Machine) populateAll(c *Current, sp *space, from, to VA) {
 // access may reach refuses it.
 func (m *Machine) populateVMA(c *Current, v *vma, from, to VA) Errno {
 	switch {
-	case !v.anonymous() && v.huge == nil || v.flags&vmLockMask == vmLockMask:
+	case !v.anonymous() && v.huge == nil && v.shm == nil || v.flags&vmLockMask == vmLockMask:
 		return OK
 	case v.flags&vmAccess == 0:
 		return EFAULT

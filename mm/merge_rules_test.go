@@ -33,3 +33,19 @@ func TestMergeFaulted(t *testing.T) {
 		}
 	}
 }
+
+// TestHeapApart has a heap begin right behind memory like it: the program's
+// bss, where addresses are not randomised.
+func TestHeapApart(t *testing.T) {
+	for _, c := range []struct{ version, want string }{
+		{"6.0", "0-8rw"},
+		{"6.1", "0-4rw 4-8rw"},
+	} {
+		m := vmaMachine(t, Config{Rules: rules(t, c.version)})
+		do(t, m, fixed(1, at0, 4*page))
+		do(t, m, Op{Kind: OpMap, Region: 2, Flags: MapAtExec, Aux: uint64(AreaHeap), Arg: uint64(at0 + 4*page)})
+		do(t, m, Op{Kind: OpBrk, Region: 2, N: 2})
+		do(t, m, Op{Kind: OpBrk, Region: 2, N: 4})
+		want(t, show(m, 1, at0), c.want)
+	}
+}

@@ -64,7 +64,7 @@ func (m *Machine) moveStep(c *Current, ssp, dsp *space, src uint32, old, new, st
 	s := &m.pages.tables.at(src)[m.pmdIndex(old)]
 	d := &m.pages.tables.at(dst)[m.pmdIndex(new)]
 	if step == m.pmdSize() && *d == 0 {
-		if *s&eHuge != 0 {
+		if *s&eHuge != 0 && (*s&eZero != 0 || !m.pages.frame(ePFN(*s)).shared()) {
 			m.deposit(dst, m.withdraw(src))
 		}
 		*d, *s = *s, 0
@@ -73,6 +73,9 @@ func (m *Machine) moveStep(c *Current, ssp, dsp *space, src uint32, old, new, st
 	}
 	if *s&eHuge != 0 {
 		m.splitPMD(c, ssp, src, old)
+	}
+	if *s == 0 { // of shared memory nothing is left then
+		return true
 	}
 	if *d == 0 {
 		t := m.newTable(c)

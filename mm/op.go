@@ -129,9 +129,14 @@ const (
 	MapSpecial  // vdso and the like
 	MapReplaces // MapFixed over existing mappings (not NOREPLACE)
 	MapDroppable
-	MapPool    // with MapHugetlb: from the machine's pool of pages of the PMD's size
+	MapPool    // with MapHugetlb: from the machine's pool of pages of the PMD's size; see MapShmem
 	MapPoolPUD // with MapHugetlb: of the PUD's size, 1 GB
 )
+
+// MapShmem is shared anonymous memory whose pages the machine has, as policy
+// (Shmem, ShmemSize) makes them. With MapShared alone they are carried through:
+// a recording does not say what other processes did with them.
+const MapShmem = MapShared | MapPool
 
 // Flags of other kinds.
 const (

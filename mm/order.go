@@ -7,6 +7,7 @@ import "math/bits"
 func (m *Machine) SetPolicy(p Policy) {
 	m.hugePolicy(&m.policy, &p)
 	m.policy = p
+	m.shmemPolicy(&p)
 	m.ordersAlways, m.ordersMadvise, m.ordersInherit = 0, 0, 0
 	for o := Order(2); o <= m.pmdOrder; o++ {
 		if !m.rules.MTHP && o < m.pmdOrder {

@@ -44,8 +44,10 @@ func word(names []string, i int) string {
 // /sys/kernel/mm/transparent_hugepage. Orders are of base pages; which sizes
 // exist depends on the base page (Config.BasePage).
 type Policy struct {
-	Enabled         Mode            // enabled: always, madvise or never
-	Size            [NumOrders]Mode // hugepages-<k>kB/enabled, by order
+	Enabled         Mode                 // enabled: always, madvise or never
+	Size            [NumOrders]Mode      // hugepages-<k>kB/enabled, by order
+	Shmem           ShmemMode            // shmem_enabled: shared anonymous memory, and files of tmpfs
+	ShmemSize       [NumOrders]ShmemMode // hugepages-<k>kB/shmem_enabled, from order 1
 	Defrag          Defrag
 	UseZeroPage     bool
 	ShrinkUnderused bool
@@ -99,6 +101,7 @@ func DefaultPolicy(s Sizes) Policy {
 		},
 	}
 	p.Size[s.PMD] = Inherit
+	p.ShmemSize[s.PMD] = ShmemInherit
 	return p
 }
 

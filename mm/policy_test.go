@@ -90,6 +90,11 @@ func anyPolicy(t *rapid.T, s Sizes) Policy {
 	for _, o := range s.Orders() {
 		p.Size[o] = Mode(rapid.IntRange(0, int(Inherit)).Draw(t, "size"))
 	}
+	p.Shmem = rapid.SampledFrom([]ShmemMode{ShmemNever, ShmemAdvise, ShmemWithinSize, ShmemAlways, ShmemDeny, ShmemForce}).
+		Draw(t, "shmem")
+	for _, o := range s.ShmemOrders() {
+		p.ShmemSize[o] = ShmemMode(rapid.IntRange(0, int(ShmemInherit)).Draw(t, "shmem size"))
+	}
 	if rapid.Bool().Draw(t, "near a name") {
 		p, _ = NamedPolicy(rapid.SampledFrom(specNames(s)).Draw(t, "name"), DefaultPolicy(s), s)
 	}
@@ -145,12 +150,13 @@ func TestParsePolicyReadForm(t *testing.T) {
 		"khugepaged/scan_sleep_millisecs":   "500\n",
 		"khugepaged/pages_collapsed":        "3\n",
 		"hugepages-1048576kB/nr_hugepages":  "0\n",
-		"hugepages-64kB/shmem_enabled":      "x",
+		"hugepages-64kB/shmem_enabled":      "[always] inherit within_size advise never\n",
+		"hugepages-64kB/other":              "x",
 		"hugepages-64kB/stats/split_failed": "0",
 	}
 	want := DefaultPolicy(s)
 	want.Enabled, want.Defrag, want.UseZeroPage, want.ShrinkUnderused = Madvise, DefragDeferMadvise, false, false
-	want.Size[4] = Always
+	want.Size[4], want.ShmemSize[4] = Always, ShmemAlways
 	want.Khugepaged.MaxPTEsNone, want.Khugepaged.ScanSleep = 64, 500*millisecond
 	got, err := ParsePolicy(files, s)
 	if err != nil {

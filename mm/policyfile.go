@@ -33,6 +33,14 @@ func (p Policy) Files(s Sizes, r Rules) map[string]string {
 	if r.ShrinkUnderused {
 		f["shrink_underused"] = bit(p.ShrinkUnderused)
 	}
+	if r.Shmem {
+		f["shmem_enabled"] = p.Shmem.String()
+	}
+	if r.ShmemMTHP {
+		for _, o := range s.ShmemOrders() {
+			f[s.Dir(o)+"/shmem_enabled"] = p.ShmemSize[o].String()
+		}
+	}
 	if !r.MTHP {
 		f["enabled"] = p.Effective(s.PMD).String()
 		return f
@@ -103,6 +111,10 @@ func policySettings(p *Policy, s Sizes) []setting {
 	for _, o := range s.Orders() {
 		all = append(all, modeSetting(s.Dir(o)+"/enabled", s.Name(o), &p.Size[o], modeNames[:]))
 	}
+	all = append(all, modeSetting("shmem_enabled", "shmem", &p.Shmem, shmemGlobal()))
+	for _, o := range s.ShmemOrders() {
+		all = append(all, modeSetting(s.Dir(o)+"/shmem_enabled", "shmem_"+s.Name(o), &p.ShmemSize[o], shmemSize()))
+	}
 	return append(all,
 		modeSetting("defrag", "defrag", &p.Defrag, defragNames[:]),
 		boolSetting("use_zero_page", "use_zero_page", &p.UseZeroPage),
@@ -120,12 +132,12 @@ func policySettings(p *Policy, s Sizes) []setting {
 func modeSetting[T ~uint8](file, key string, v *T, names []string) setting {
 	return setting{file, key, func(text string) error {
 		for i, n := range names {
-			if n == text {
+			if n == text && n != "" {
 				*v = T(i)
 				return nil
 			}
 		}
-		return fmt.Errorf("%q: want one of %s", text, strings.Join(names, ", "))
+		return fmt.Errorf("%q: want one of %s", text, strings.Join(strings.Fields(strings.Join(names, " ")), ", "))
 	}, func() string { return word(names, int(*v)) }}
 }
 

@@ -12,7 +12,7 @@ func (m *Machine) populate(c *Current, v *vma, from, to VA, write bool) Errno {
 	if v.huge != nil {
 		return m.populateHuge(c, v, from, to, write)
 	}
-	if !v.anonymous() && (!write || v.flags&(vmShared|vmHugetlb|vmSpecial) != 0) {
+	if !v.anonymous() && v.shm == nil && (!write || v.flags&(vmShared|vmHugetlb|vmSpecial) != 0) {
 		return OK // no anonymous page comes of it
 	}
 	f := &m.pages.softly

@@ -61,6 +61,9 @@ func (m *Machine) protect(v *vma, e uint64) uint64 {
 	if v.flags&vmWrite == 0 {
 		return e &^ eWrite
 	}
+	if v.shm != nil {
+		return e | eWrite // nothing is copied, or written back
+	}
 	r := &m.rules
 	allows := r.ProtectAllows && (r.ProtectClean || e&eDirty != 0)
 	if e&eHuge != 0 {

@@ -102,6 +102,9 @@ func (m *Machine) remapOne(c *Current, sp *space, q *moveReq) (VA, Errno) {
 			r.align = m.pmdSize()
 		}
 		at, e := m.place(sp, r)
+		if v.shm != nil {
+			at, e = m.alignShm(sp, r, at, e, v.anonIndex(q.from, m.pageShift), m.shmAlign(false))
+		}
 		if e != OK {
 			return 0, e
 		}
@@ -187,6 +190,7 @@ func (m *Machine) copyVMA(c *Current, v *vma, q *moveReq, pgoff uint64) *vma {
 	}
 	m.anonClone(&n, v)
 	m.openHuge(&n, v)
+	n.openShm()
 	m.addVMA(c, &n)
 	return &n
 }

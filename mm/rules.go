@@ -14,10 +14,14 @@ type Rules struct {
 
 	MTHP             bool      // anonymous folios of orders 2 to below the PMD's exist (6.8)
 	AlignTHP         AlignRule // placement of large anonymous maps (semantics 4.1, 4.2)
+	HeapApart        bool      // brk merges the heap with nothing below its start (6.1)
 	PTReclaim        bool      // MADV_DONTNEED of a whole table's span frees the table (6.14)
 	ShrinkUnderused  bool      // underused THPs are split under pressure (6.12)
 	ExceptAdvised    bool      // prctl THP-disable "except advised" (6.18)
 	GuardRegions     bool      // MADV_GUARD_INSTALL (6.13)
+	GuardFiles       bool      // and of files and shared memory (6.15)
+	Shmem            bool      // shmem_enabled (4.8)
+	ShmemMTHP        bool      // shared anonymous memory has folios of each size, and files to set them (6.11)
 	Collapse         bool      // MADV_COLLAPSE (6.1)
 	StackNoHuge      bool      // MAP_STACK sets VM_NOHUGEPAGE (6.8)
 	CowSplitsPMD     bool      // write to a shared THP splits the PMD and copies 4 kB (5.8); before, 2 MB is copied
@@ -33,6 +37,7 @@ type Rules struct {
 	MergeFaulted     bool      // a VMA with pages merges with a neighbour that never had any (6.16)
 	MoveSeveral      bool      // one mremap moves several VMAs, and is refused before it unmaps (6.17)
 	KeepUnlocksAll   bool      // MREMAP_DONTUNMAP unlocks all of the source's VMA, not the moved part (6.17)
+	AroundWhole      bool      // fault-around maps large folios whole (6.18)
 	CollapseReadOnly bool      // a range without a writable page is collapsed (6.18)
 	ProtectAllows    bool      // mprotect to writable makes exclusive dirty PTEs writable at once (6.0)
 	ProtectClean     bool      // and clean ones (6.2)

@@ -66,6 +66,7 @@ func TestRulesFor(t *testing.T) {
 		{"6.12.117", "5.7", "UpgradeZeroPMD"},
 		{"6.13", "6.14", "PTReclaim"},
 		{"6.15", "6.16", "MergeFaulted"},
+		{"6.0", "6.1", "HeapApart"},
 		{"6.16", "6.17", "MoveSeveral"},
 		{"6.16", "6.17", "KeepUnlocksAll"},
 		{"6.17", "6.18", "CollapseReadOnly"},

@@ -28,6 +28,10 @@ func (m *Machine) splitPMDKeeping(c *Current, sp *space, pmd uint32, a VA, keep 
 	e := *p
 	m.Counters.VM[THPSplitPMD]++
 	c.Work[PrimPMDSplit]++
+	if e&eZero == 0 && m.pages.frame(ePFN(e)).shared() {
+		m.dropShmPMD(c, sp, pmd, a) // its pages are faulted again
+		return
+	}
 	slot := m.pages.tables.get()
 	m.pages.tables.meta[slot] = tableMeta{pfn: m.withdraw(pmd)}
 	t := m.pages.tables.at(slot)
@@ -224,6 +228,10 @@ func (m *Machine) SplitPages(c *Current, id Space, at VA, n Pages) {
 		if !in.Present || in.Zero || in.Order == 0 {
 			continue
 		}
-		m.splitFolio(c, m.pages.frame(in.PFN-PFN(in.Index)).ref)
+		if fr := m.pages.frame(in.PFN); fr.shared() {
+			m.splitShm(c, sp.at(at).shm, fr.ref)
+		} else {
+			m.splitFolio(c, fr.ref)
+		}
 	}
 }

@@ -35,6 +35,7 @@ type Machine struct {
 	pages pageState // owned by the page side
 	khuge khugeState
 	huge  hugeState
+	shm   shmState
 	vmem  vmemmap
 	anons anonState // owned by the VMA side
 	exec  execState // owned by the VMA side
@@ -47,6 +48,7 @@ type Usage struct {
 	Touched         Pages   // of Anon: pages that the program is known to have accessed
 	UntouchedAtPeak Pages   // Anon - Touched when Anon was at its peak
 	Tables          Pages   // page-table pages
+	Shmem           Pages   // pages of shared anonymous memory, mapped or not, which a cgroup is charged too
 	Integral        float64 // sum over time of Anon pages x seconds, up to Last
 	Last            Nanos
 	ByOrder         [NumOrders]Pages // of Anon: pages in folios of each order
@@ -79,10 +81,11 @@ type space struct {
 	loose            bool      // holds VMAs that are alike and yet not merged, as Linux leaves them at times
 	regions          regionMap // owned by the VMA side: Region -> base address
 
-	rssAnon Pages // mapped anonymous pages (zero pages excluded)
-	hugetlb Pages // mapped hugetlb pages
-	faults  uint64
-	mark    uint32 // VMAs with this mark are being changed (paths.go)
+	rssAnon  Pages // mapped anonymous pages (zero pages excluded)
+	rssShmem Pages // mapped pages of shared anonymous memory
+	hugetlb  Pages // mapped hugetlb pages
+	faults   uint64
+	mark     uint32 // VMAs with this mark are being changed (paths.go)
 }
 
 // vmFlags are a VMA's flags (VM_*).
@@ -123,6 +126,7 @@ type vma struct {
 	anon       *anonVMA // nil until the first anonymous fault
 	sp         *space
 	huge       *hugeVMA // of a hugetlb mapping whose pages come from a pool, nil of others
+	shm        *shmFile // of shared anonymous memory whose pages the machine has, nil of others
 	region     Region   // the region that made it, for reports by mapping
 	seq        uint32   // raised by every writer; speculation and Commit compare it
 	mark       uint32   // the space's mark when a writer changed it last (paths.go)

@@ -114,6 +114,7 @@ func (m *Machine) addVMA(c *Current, v *vma) {
 func (m *Machine) dropVMA(c *Current, v *vma) {
 	v.detach()
 	m.closeHuge(c, v)
+	m.closeShm(c, v)
 	m.anonUnlink(v)
 	c.Work.Add(PrimVMAFree, 1)
 }
@@ -145,6 +146,7 @@ func (m *Machine) splitVMA(c *Current, v *vma, a VA, newBelow bool) *vma {
 	}
 	m.anonClone(&n, v)
 	m.openHuge(&n, v)
+	n.openShm()
 	m.addVMA(c, &n)
 	c.Work.Add(PrimVMASplit, 1)
 	return &n

@@ -17,7 +17,7 @@ func bareMachine(t interface{ Fatal(...any) }, cfg Config) *Machine {
 	cfg.Nodes = []Node{{Mem: 1 << 30}}
 	if cfg.Rules.Version == "" {
 		cfg.Rules = Rules{
-			UpgradeZeroPMD: true, MergeFaulted: true, MoveSeveral: true, KeepUnlocksAll: true, CollapseReadOnly: true,
+			UpgradeZeroPMD: true, HeapApart: true, MergeFaulted: true, MoveSeveral: true, KeepUnlocksAll: true, CollapseReadOnly: true,
 			AlignTHP: AlignMultiple, StackNoHuge: true, GuardRegions: true, Collapse: true, ExceptAdvised: true,
 		}
 	}

@@ -7,6 +7,10 @@ func (m *Machine) zapRange(c *Current, v *vma, from, to VA, how zapHow) {
 		m.zapHuge(c, v, from, to)
 		return
 	}
+	if v.shm != nil {
+		m.zapShm(c, v, from, to, how)
+		return
+	}
 	sp, size, any := v.sp, m.pmdSize(), false
 	for a := from; a < to; {
 		pmd, skip := m.nextPMD(sp, a)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -129,3 +130,9 @@ func (h *head) get(b []byte) string {
 
 func zigzag(v uint64) uint64   { return v<<1 ^ uint64(int64(v)>>63) }
 func unzigzag(v uint64) uint64 { return v>>1 ^ -(v & 1) }
+
+// MagicLen is how many bytes of a file IsRecording looks at.
+const MagicLen = len(magic)
+
+// IsRecording says whether a file that begins with these bytes is a recording.
+func IsRecording(start []byte) bool { return bytes.HasPrefix(start, []byte(magic)) }

@@ -36,18 +36,24 @@ type difftestFlags struct {
 	stop     int
 	answers  string
 	against  string
+	policies []string
+	every    int
+	wait     time.Duration
 }
 
 func newDifftest() *cobra.Command {
 	var f difftestFlags
 	cmd := &cobra.Command{
-		Use:   "difftest [flags] [FILE...]",
+		Use:   "difftest [flags] [FILE... | RECORDING]",
 		Short: "Hold the model to the running kernel, page for page",
 		Long: `Run memory programs on the model and on the running kernel, and compare after
 every step: the folio behind every page, who shares it, mappings, faults, and
 every counter that only huge pages move. Programs are generated from a seed, or
 read from FILEs, - for standard input; docs/programs.md describes their form. A
 difference is shrunk to the smallest program that shows it.
+
+A RECORDING is replayed instead, under each --policy: helper processes do what was
+recorded, and the folios behind all pages are compared on the way.
 
 The kernel side needs root and sets huge pages for the whole machine while it
 runs, a few seconds at a time, and puts them back. With --model the model runs
@@ -57,7 +63,8 @@ alone, by the rules of any kernel version. --answers saves what the kernel showe
 Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
 		Example: "  hugelab difftest --model --programs 20 --seed 1\n" +
 			"  hugelab difftest --programs 500 --answers kernel.answers\n" +
-			"  hugelab difftest --against kernel.answers",
+			"  hugelab difftest --against kernel.answers\n" +
+			"  hugelab difftest --policy never,64k,thp service.hlr",
 		RunE: f.run,
 	}
 	fl := cmd.Flags()
@@ -76,10 +83,19 @@ Exit codes: 0 no difference, 1 differences, 3 not possible on this machine.`,
 	fl.IntVar(&f.stop, "stop", 0, "end after `N` differences (default: go on)")
 	fl.StringVar(&f.answers, "answers", "", "save what the kernel showed after every step in `FILE`")
 	fl.StringVar(&f.against, "against", "", "hold the model to the answers in `FILE` instead of to this kernel")
+	fl.StringArrayVar(&f.policies, "policy", nil, "replay a RECORDING under `POLICY`; may be repeated")
+	fl.IntVar(&f.every, "every", 1000, "compare a RECORDING's pages after every `N` operations")
+	fl.DurationVar(&f.wait, "wait", 10*time.Minute, "with a RECORDING, wait `TIME` for who holds the settings")
 	return cmd
 }
 
 func (f *difftestFlags) run(cmd *cobra.Command, args []string) error {
+	if recording, err := f.recordingOf(args); err != nil || recording != "" {
+		if err != nil {
+			return err
+		}
+		return f.runRecording(cmd, recording)
+	}
 	o, err := f.options(cmd, args)
 	if err != nil {
 		return err

@@ -108,6 +108,8 @@ func (f *predictFlags) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case f.verify.suite:
 		return f.runSuite(cmd, args, in)
+	case f.verify.replay && !f.verify.on:
+		return usagef("predict: --replay: give --verify too")
 	case f.verify.on:
 		return f.runVerify(cmd, args, in)
 	}

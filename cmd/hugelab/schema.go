@@ -26,7 +26,9 @@ func schemas() []schema {
 		{"doctor", doctorSchema},
 		{"repro", report.Schema("hugelab repro --json", report.Repro{})},
 		{"machine", report.Schema("hugelab machine show --json", report.MachineJSON{})},
+		{"size", report.Schema("hugelab size --json", report.HVOSize{})},
 		{"difftest", report.Schema("hugelab difftest --json", difftest.Report{})},
+		{"replay", report.Schema("hugelab difftest RECORDING --json", replayReport{})},
 	}
 }
 

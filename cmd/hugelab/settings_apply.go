@@ -51,8 +51,14 @@ or the next boot. Either everything is set or nothing.`,
 }
 
 // wanted are the values that a policy spec or a settings file asks for. A file
-// is what has a slash in its name or exists.
+// is what has a slash in its name, or exists and is no policy's name: a program
+// called thp in the current directory does not stand in thp's way.
 func wanted(what string, now kernel.Values) (kernel.Values, error) {
+	if !strings.Contains(what, "/") {
+		if v, err := wantedPolicy(what, now); err == nil {
+			return v, nil
+		}
+	}
 	b, err := os.ReadFile(what)
 	switch {
 	case err == nil:
@@ -64,6 +70,11 @@ func wanted(what string, now kernel.Values) (kernel.Values, error) {
 	case !errors.Is(err, fs.ErrNotExist) || strings.Contains(what, "/") && !strings.Contains(what, "="):
 		return nil, fmt.Errorf("settings: %w", err)
 	}
+	return wantedPolicy(what, now)
+}
+
+// wantedPolicy are the values that a policy spec asks for.
+func wantedPolicy(what string, now kernel.Values) (kernel.Values, error) {
 	facts := kernel.LiveFacts()
 	base, err := now.Policy(facts.Sizes)
 	if err != nil {

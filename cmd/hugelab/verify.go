@@ -30,7 +30,7 @@ type verifyFlags struct {
 	yes     bool
 	wait    time.Duration
 
-	again, khugepaged bool
+	again, khugepaged, replay bool
 
 	suite      bool
 	only, skip []string
@@ -46,6 +46,8 @@ func (v *verifyFlags) flags(fl *pflag.FlagSet) {
 	fl.BoolVarP(&v.yes, "yes", "y", false, "with --verify, change the machine's settings without asking")
 	fl.BoolVar(&v.again, "again", false, "with --verify, run each policy twice as often, against itself (A/A)")
 	fl.BoolVar(&v.khugepaged, "khugepaged", false, "with --verify, run each also with khugepaged at work")
+	fl.BoolVar(&v.replay, "replay", false,
+		"with --verify, helpers do what FILE recorded: no COMMAND")
 	fl.BoolVar(&v.suite, "suite", false, "record, predict and run a suite of programs, and compare")
 	fl.StringArrayVar(&v.only, "only", nil, "with --suite, this program, by `NAME`; may be repeated")
 	fl.StringArrayVar(&v.skip, "skip", nil, "with --suite, not this program, by `NAME`; may be repeated")
@@ -73,6 +75,9 @@ func (f *predictFlags) verifyCommand(cmd *cobra.Command, args []string) (
 // runVerify is predict --verify: record, predict, run for real, compare.
 func (f *predictFlags) runVerify(cmd *cobra.Command, args []string, in predict.Input) error {
 	v := &f.verify
+	if v.replay {
+		return f.runReplay(cmd, args, in)
+	}
 	file, args, err := f.verifyCommand(cmd, args)
 	if err != nil {
 		return err
@@ -207,8 +212,12 @@ func (f *predictFlags) measure(cmd *cobra.Command, plan lab.Plan,
 		each += v.runs
 	}
 	n := len(plan.Input.Policies) * each
-	fmt.Fprintf(stderr, "hugelab: verify: %d runs, %d of each of %d policies, about %s\n",
-		n, each, len(plan.Input.Policies), roughly(time.Duration(n)*(p.Recording.Wall+200*time.Millisecond)))
+	what := "runs"
+	if v.replay {
+		what = "replays"
+	}
+	fmt.Fprintf(stderr, "hugelab: verify: %d %s, %d of each of %d policies, about %s\n",
+		n, what, each, len(plan.Input.Policies), roughly(time.Duration(n)*(p.Recording.Wall+200*time.Millisecond)))
 	if err := confirmPolicies(cmd, plan.Input.Policies, p.Sizes, v.yes); err != nil {
 		return nil, err
 	}
@@ -278,7 +287,7 @@ func (f *predictFlags) writeVerified(w io.Writer, p *predict.Prediction, v *lab.
 
 // verified is what lab measured, as the report takes it.
 func verified(v *lab.Verification) *report.Verified {
-	out := &report.Verified{Asked: v.Runs, Interrupted: v.Interrupted, Fixed: v.Fixed, Warm: v.Warm,
+	out := &report.Verified{Asked: v.Runs, Interrupted: v.Interrupted, Fixed: v.Fixed, Warm: v.Warm, Replayed: v.Replayed,
 		System: v.Times.Known(), OwnFolios: v.OwnFolios(), PeakBy: v.PeakBy(), Notes: v.Notes, NotRun: v.NotRun}
 	for i := range v.Cells {
 		c := &v.Cells[i]

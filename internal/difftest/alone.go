@@ -16,7 +16,7 @@ func (v Verb) alone() bool { return v >= VerbMigrate && v < numVerbs }
 // alone says whether the kernel cannot be asked to do the step.
 func (s *Step) alone() bool {
 	if s.Verb == VerbMap && s.Flags&mm.MapHugetlb == 0 {
-		return s.Flags&(mm.MapShared|mm.MapFile|mm.MapDroppable) != 0
+		return s.Flags&(mm.MapFile|mm.MapDroppable) != 0
 	}
 	for _, a := range aloneAdvice {
 		if s.Verb == VerbAdvise && s.Advice == a.advice {
@@ -201,7 +201,8 @@ func (x *Model) unpin(a *action) {
 	x.pins = kept
 }
 
-// keeps says whether a step must leave as many pages mapped as there were.
+// keeps says whether a step must leave as many pages mapped as there were. (A split
+// does not: what is shared memory is mapped anew by the next touch.)
 func (s *Step) keeps() bool {
-	return s.Verb == VerbMigrate || s.Verb == VerbOffline || s.Verb == VerbSplit || s.Verb == VerbUnpin
+	return s.Verb == VerbMigrate || s.Verb == VerbOffline || s.Verb == VerbUnpin
 }

@@ -106,11 +106,11 @@ func (p *puppet) open(name string) (uint64, error) {
 		for k := 0; k < 8 && i+k < len(name); k++ {
 			word |= uint64(name[i+k]) << (8 * k)
 		}
-		if _, err := p.do(doPoke, puppetPokes+uint64(i), word); err != nil {
+		if _, err := p.do(doPoke, p.set.at.pokes()+uint64(i), word); err != nil {
 			return 0, err
 		}
 	}
-	r, err := p.do(doSyscall, unix.SYS_OPEN, puppetPokes, unix.O_RDWR, 0)
+	r, err := p.do(doSyscall, unix.SYS_OPEN, p.set.at.pokes(), unix.O_RDWR, 0)
 	if err == nil && r.errno() != mm.OK {
 		err = r.errno()
 	}

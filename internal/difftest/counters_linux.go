@@ -8,8 +8,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/hugelab/hugelab/mm"
 )
 
 const thpDir = "/sys/kernel/mm/transparent_hugepage"
@@ -33,34 +31,29 @@ func openCounters() (*liveCounters, error) {
 		c.names[n.String()] = i
 	}
 	s := programSizes()
-	for _, o := range s.Orders() {
-		for _, f := range sizeCounters {
-			name := filepath.Join(thpDir, s.Dir(o), "stats", f.file)
-			fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				c.close()
-				return nil, fmt.Errorf("counters: %s: %w", name, err)
-			}
-			if err != nil {
-				fd = -1
-			}
-			c.files = append(c.files, fd)
+	for _, f := range sizeFiles {
+		name := filepath.Join(thpDir, s.Dir(f.order), "stats", f.file)
+		fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			c.close()
+			return nil, fmt.Errorf("counters: %s: %w", name, err)
 		}
+		if err != nil {
+			fd = -1
+		}
+		c.files = append(c.files, fd)
 	}
-	c.watch(s.Orders())
+	c.watch(false)
 	return c, nil
 }
 
-// watch chooses the sizes whose counters read reads.
-func (c *liveCounters) watch(orders []mm.Order) {
+// watch chooses what read reads of each size: what only shared memory moves
+// costs time, and others without it none.
+func (c *liveCounters) watch(shared bool) {
 	c.live = c.live[:0]
-	for i, o := range programSizes().Orders() {
-		for _, want := range orders {
-			if o == want {
-				for k := range sizeCounters {
-					c.live = append(c.live, i*len(sizeCounters)+k)
-				}
-			}
+	for i := range sizeFiles {
+		if c.files[i] >= 0 && (shared || !sizeFiles[i].shared) {
+			c.live = append(c.live, i)
 		}
 	}
 }
@@ -73,8 +66,7 @@ func (c *liveCounters) close() {
 	}
 }
 
-// read fills in all, by CounterNames. Counters of sizes that are not watched
-// stay.
+// read fills in all, by CounterNames. Counters that are not watched stay.
 func (c *liveCounters) read(all []int64) error {
 	text, err := c.text(c.vmstat)
 	if err != nil {
@@ -89,9 +81,6 @@ func (c *liveCounters) read(all []int64) error {
 		}
 	}
 	for _, i := range c.live {
-		if c.files[i] < 0 {
-			continue
-		}
 		text, err := c.text(c.files[i])
 		n, ok := leadingNumber(text)
 		if err == nil && !ok {

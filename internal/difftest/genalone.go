@@ -100,7 +100,7 @@ func (g *generator) fileMap() {
 		return
 	}
 	s := Step{Verb: VerbMap, Access: mm.Read | mm.Write, Area: Area{Region: g.name(), To: g.length()}}
-	s.Flags = pick(g.x, mm.MapFile, mm.MapFile, mm.MapShared, mm.MapFile|mm.MapShared, mm.MapDroppable)
+	s.Flags = pick(g.x, mm.MapFile, mm.MapFile, mm.MapFile|mm.MapShared, mm.MapDroppable)
 	g.regions = append(g.regions, genRegion{s.Area.Region, s.Area.To})
 	g.add(s)
 	if s.Area.To <= large {

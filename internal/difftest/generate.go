@@ -25,6 +25,7 @@ type generator struct {
 	split   bool // may have split
 	alone   bool // may have what the model alone does
 	huge    genHuge
+	shared  genShared
 }
 
 type genRegion struct {
@@ -56,6 +57,8 @@ func generate(seed, n uint64, policy string, steps int, split, alone bool) *Prog
 	}
 	g.pageout = g.x.IntN(3) == 0
 	g.huge.on = hasPool(policy)
+	g.shared = sharedOf(policy)
+	g.pageout = g.pageout && !g.shared.on
 	g.mapping()
 	g.corner(n)
 	for len(g.p.Steps) < steps && len(g.procs) > 0 {
@@ -103,8 +106,11 @@ var genSteps = []struct {
 	{33, (*generator).touch},
 	{19, func(g *generator) { g.add(Step{Verb: VerbAdvise, Area: g.area(), Advice: g.advice()}) }},
 	{3, func(g *generator) { // what only whole blocks get
-		g.add(Step{Verb: VerbAdvise, Area: Area{Region: pick(g.x, g.regions...).name, Whole: true},
-			Advice: pick(g.x, mm.AdviseCollapse, mm.AdviseCollapse, mm.AdviseDontNeed, mm.AdviseHugePage)})
+		a := pick(g.x, mm.AdviseCollapse, mm.AdviseCollapse, mm.AdviseDontNeed, mm.AdviseHugePage)
+		if !g.shared.may(a) {
+			a = mm.AdviseDontNeed
+		}
+		g.add(Step{Verb: VerbAdvise, Area: Area{Region: pick(g.x, g.regions...).name, Whole: true}, Advice: a})
 	}},
 	{4, func(g *generator) { g.add(Step{Verb: VerbUnmap, Area: g.area()}) }},
 	{5, func(g *generator) {
@@ -277,6 +283,9 @@ func (g *generator) mapping() {
 	case 3:
 		s.Flags |= mm.MapLocked
 	}
+	if g.shared.on && !g.chance(3) {
+		s.Flags |= mm.MapShmem
+	}
 	if len(g.regions) < genRegions {
 		g.regions = append(g.regions, genRegion{s.Area.Region, s.Area.To})
 	}
@@ -294,7 +303,7 @@ func (g *generator) advice() mm.Advice {
 		mm.AdviseDontDump, mm.AdviseDoDump)
 	// What MADV_FREE has freed, reclaim takes; the model has no reclaim. A
 	// program has the one or the other.
-	if a == mm.AdvisePageOut && !g.pageout {
+	if a == mm.AdvisePageOut && !g.pageout || !g.shared.may(a) {
 		a = mm.AdviseCold
 	}
 	if a == mm.AdviseFree && g.pageout {

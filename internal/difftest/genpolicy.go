@@ -50,7 +50,36 @@ func GeneratePolicy(seed uint64, quiet bool) string {
 	some(3, fmt.Sprintf("max_ptes_shared=%d", pick(x, x.IntN(512), 0, 1, 16, 511)))
 	some(4, fmt.Sprintf("max_ptes_swap=%d", pick(x, x.IntN(512), 0, 511)))
 	some(4, poolPolicy(x.IntN(hugePool), max(0, x.IntN(8)-4)))
+	if x.IntN(3) == 0 {
+		w = append(w, sharedPolicy(x, quiet)...)
+	}
 	return strings.Join(w, " ")
+}
+
+// sharedPolicy draws the settings of shared memory. Quiet ones change nothing for
+// those who did not ask.
+func sharedPolicy(x *rand.Rand, quiet bool) []string {
+	all := []string{"advise", "always", "within_size", "never", "deny", "force"}
+	modes := []string{"always", "always", "within_size", "advise", "inherit", "inherit"}
+	if quiet {
+		all, modes = []string{"advise", "never", "advise"}, []string{"advise", "inherit"}
+	}
+	mode := pick(x, all...)
+	w := []string{"shmem=" + mode}
+	kind := x.IntN(8)
+	for _, o := range programSizes().ShmemOrders() {
+		switch {
+		case mode == "force" && o == programSizes().PMD:
+			w = append(w, "shmem_2m=inherit") // the kernel wants that, and no other size so
+		case mode == "force":
+			if x.IntN(3) == 0 {
+				w = append(w, "shmem_"+programSizes().Name(o)+"="+pick(x, modes[:4]...))
+			}
+		case kind == 1 || kind > 1 && x.IntN(3) == 0:
+			w = append(w, "shmem_"+programSizes().Name(o)+"="+pick(x, modes...))
+		}
+	}
+	return w
 }
 
 func b2i(b bool) int {

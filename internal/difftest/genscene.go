@@ -12,6 +12,9 @@ import (
 
 // scan lets khugepaged pass, often over a region that has something for it.
 func (g *generator) scan() {
+	if g.shared.pmd {
+		return
+	}
 	if g.chance(3) {
 		g.bounded()
 		return
@@ -100,7 +103,9 @@ func (g *generator) shrink() {
 			g.add(Step{Verb: VerbLock, Area: pick(g.x, a, part), Flags: mm.LockOnFault})
 		}
 	}
-	g.add(Step{Verb: VerbDropCaches})
+	if !g.shared.sizes {
+		g.add(Step{Verb: VerbDropCaches})
+	}
 }
 
 // lonely leaves one page of a large folio, which was shared, and writes it.

@@ -101,6 +101,7 @@ func (h *Host) Start(p *Program) (*hostRun, error) {
 			return nil, err
 		}
 	}
+	h.counts.watch(p.usesShared())
 	r := &hostRun{h: h, pool: p.usesPool(), before: make([]int64, n), after: make([]int64, n),
 		moved: make([]int64, n)}
 	err := r.bystanders(p)

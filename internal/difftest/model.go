@@ -211,10 +211,9 @@ func (x *Model) counters(all []int64) []int64 {
 	for _, n := range vmCounters {
 		all = append(all, int64(c.Get(n)))
 	}
-	for _, o := range programSizes().Orders() {
-		for _, f := range sizeCounters {
-			all = append(all, int64(f.get(&c.Size[o])))
-		}
+	for i := range sizeFiles {
+		f := &sizeFiles[i]
+		all = append(all, int64(f.get(&c.Size[f.order])))
 	}
 	return all
 }

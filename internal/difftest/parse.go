@@ -81,6 +81,7 @@ func policyOf(spec string) (mm.Policy, error) {
 	sizes, err := mm.SizesOf(pageSize)
 	p := mm.NeverPolicy(sizes)
 	p.Khugepaged.PagesToScan = wholePass
+	p.ShmemSize = [mm.NumOrders]mm.ShmemMode{}
 	if err != nil || spec == "" {
 		return p, err
 	}

@@ -33,7 +33,9 @@ func (h *Host) setPolicy(set *kernel.Session, spec string, r mm.Rules) error {
 	want := kernel.Values{}
 	for name, text := range p.Files(programSizes(), r) {
 		file := thpDir + "/" + name
-		if _, ok := now[file]; !ok {
+		if _, ok := now[file]; !ok && strings.HasSuffix(name, "shmem_enabled") && text == mm.ShmemNever.String() {
+			continue // a kernel without tmpfs
+		} else if !ok {
 			return fmt.Errorf("settings: %s: this kernel has no such file", file)
 		}
 		want[file] = text
@@ -54,7 +56,9 @@ func (h *Host) settle(p mm.Policy) error {
 		}
 		h.decoy = nil
 	}
-	if p.Effective(programSizes().PMD) == mm.Never {
+	pmd := programSizes().PMD
+	anon, shared := p.Effective(pmd) != mm.Never, p.ShmemSize[pmd] != mm.ShmemNever
+	if !anon && !shared {
 		return nil
 	}
 	before := fullScans()
@@ -62,10 +66,14 @@ func (h *Host) settle(p mm.Policy) error {
 	if h.decoy, _, err = h.puppets.first().fork(); err != nil {
 		return err
 	}
+	how := unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED
+	if !anon {
+		// Shared memory registers it where nothing else has huge pages.
+		how = unix.MAP_SHARED | unix.MAP_ANONYMOUS | unix.MAP_FIXED
+	}
 	for _, call := range [][]uint64{
 		{unix.SYS_PRCTL, unix.PR_SET_THP_DISABLE, 0, 0, 0, 0},
-		{unix.SYS_MMAP, uint64(arenaAt), uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE,
-			unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_FIXED, ^uint64(0), 0},
+		{unix.SYS_MMAP, uint64(arenaAt), uint64(pmdSize), unix.PROT_READ | unix.PROT_WRITE, uint64(how), ^uint64(0), 0},
 		{unix.SYS_MADVISE, uint64(arenaAt), uint64(pmdSize), unix.MADV_HUGEPAGE},
 	} {
 		if _, err := h.decoy.do(doSyscall, call...); err != nil {

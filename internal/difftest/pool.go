@@ -121,11 +121,19 @@ func (s *Step) setHugetlb(size string) error {
 	return nil
 }
 
-// mapWords checks a map's options that need one another.
+// mapWords checks a map's options that need one another. A shared map that is
+// not hugetlb is shared anonymous memory.
 func (s *Step) mapWords() error {
 	if s.Verb == VerbMap && s.Flags&mm.MapHugetlb != 0 && s.Flags&(mm.MapFile|mm.MapDroppable) != 0 {
 		return fmt.Errorf("hugetlb=2m: not of a file or droppable")
 	}
+	if s.Verb != VerbMap || s.Flags&mm.MapShared == 0 || s.Flags&(mm.MapHugetlb|mm.MapFile) != 0 {
+		return nil
+	}
+	if s.Area.Region == stackName {
+		return fmt.Errorf("shared: no stack is")
+	}
+	s.Flags |= mm.MapShmem
 	return nil
 }
 

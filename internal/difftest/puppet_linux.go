@@ -19,15 +19,26 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-// Where a puppet's two segments lie: the code, and the area for commands,
-// replies and the signal stack. puppet_amd64.s knows both.
+// puppetPlace is where a puppet's two segments lie: the code, and the area for
+// commands, replies and the signal stack of each of two threads.
+type puppetPlace struct{ area, code uint64 }
+
+// programPlace is that of programs' puppets: the heap begins behind the code.
+var programPlace = puppetPlace{area: puppetAreaAt, code: uint64(heapAt) - pageSize}
+
 const (
-	puppetAreaAt  = 0x400000
-	puppetCodeAt  = uint64(heapAt) - pageSize // the heap begins behind it
-	puppetAreaLen = 16 * pageSize             // of one thread; two threads have one each
-	puppetStack   = puppetAreaAt + 2*pageSize
-	puppetPokes   = puppetAreaAt + 1024 // room for arguments in memory
+	puppetAreaAt  = 0x400000      // as puppet_amd64.s has it
+	puppetAreaLen = 16 * pageSize // of one thread; two threads have one each
 )
+
+// stack is the first thread's signal stack, pokes room for arguments in memory.
+func (at puppetPlace) stack() uint64 { return at.area + 2*pageSize }
+func (at puppetPlace) pokes() uint64 { return at.area + 1024 }
+
+// holds says whether a range meets what the puppet itself has.
+func (at puppetPlace) holds(from, to uint64) bool {
+	return from < at.area+2*puppetAreaLen && to > at.area || from < at.code+pageSize && to > at.code
+}
 
 // maxPuppets is how many threads there may be beside the first process: two in
 // each of a program's and of the decoy, and one for each CPU that is to be held.
@@ -36,6 +47,8 @@ func maxPuppets() int { return 2*(maxProcs+1) + min(runtime.NumCPU()-1, mostHeld
 // puppets are one first process, which only forks, and the sockets of those
 // that it and they fork. The first keeps huge pages off for itself.
 type puppets struct {
+	at   puppetPlace
+	most int // how many there may be beside the first
 	cmd  *exec.Cmd
 	file *os.File
 	ours []int // our ends; 0 is the first process's
@@ -88,10 +101,10 @@ const (
 	doSpin
 )
 
-// puppetELF builds the program: one segment of code, one of zeroes.
-func puppetELF() []byte {
+// elf builds the program: one segment of code, one of zeroes.
+func (at puppetPlace) elf() []byte {
 	codeAt, signalAt := puppetText()
-	code, signal := machineCode(codeAt), machineCode(signalAt)
+	code, signal := at.move(machineCode(codeAt)), machineCode(signalAt)
 	const headers = 64 + 2*56
 	var b bytes.Buffer
 	w := func(v ...any) {
@@ -101,20 +114,29 @@ func puppetELF() []byte {
 	}
 	total := uint64(headers + len(code) + len(signal))
 	b.WriteString("\x7fELF\x02\x01\x01" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00")
-	w(uint16(2), uint16(62), uint32(1), uint64(puppetCodeAt+headers), uint64(64), uint64(0), uint32(0),
+	w(uint16(2), uint16(62), uint32(1), at.code+headers, uint64(64), uint64(0), uint32(0),
 		uint16(64), uint16(56), uint16(2), uint16(64), uint16(0), uint16(0))
-	w(uint32(1), uint32(5), uint64(0), uint64(puppetCodeAt), uint64(puppetCodeAt), total, total, uint64(pageSize))
-	w(uint32(1), uint32(6), uint64(0), uint64(puppetAreaAt), uint64(puppetAreaAt), uint64(0),
+	w(uint32(1), uint32(5), uint64(0), at.code, at.code, total, total, uint64(pageSize))
+	w(uint32(1), uint32(6), uint64(0), at.area, at.area, uint64(0),
 		uint64(2*puppetAreaLen), uint64(pageSize))
 	b.Write(code)
 	b.Write(signal)
 	return b.Bytes()
 }
 
-// puppetSignalAt is where the signal handler lies in the program.
-func puppetSignalAt() uint64 {
+// move puts the area's address into the code, instead of the one that the
+// assembler knows.
+func (at puppetPlace) move(code []byte) []byte {
+	var was, is [4]byte
+	binary.LittleEndian.PutUint32(was[:], puppetAreaAt)
+	binary.LittleEndian.PutUint32(is[:], uint32(at.area))
+	return bytes.ReplaceAll(code, was[:], is[:])
+}
+
+// signalAt is where the signal handler lies in the program.
+func (at puppetPlace) signalAt() uint64 {
 	codeAt, _ := puppetText()
-	return puppetCodeAt + 64 + 2*56 + uint64(len(machineCode(codeAt)))
+	return at.code + 64 + 2*56 + uint64(len(machineCode(codeAt)))
 }
 
 // machineCode reads a function's instructions, up to the mark that ends it.
@@ -127,15 +149,21 @@ func machineCode(at uintptr) []byte {
 
 // startPuppets starts the first process.
 func startPuppets() (*puppets, error) {
-	s := &puppets{}
-	if err := s.start(); err != nil {
+	return startPuppetsAt(programPlace, maxPuppets(), stackSpan)
+}
+
+// startPuppetsAt starts the first process at a place of its own, with a bound
+// for stacks. Files that follow the sockets are its descriptors from 4+most on.
+func startPuppetsAt(at puppetPlace, most int, stack uint64, files ...*os.File) (*puppets, error) {
+	s := &puppets{at: at, most: most}
+	if err := s.start(stack, files); err != nil {
 		s.close()
 		return nil, fmt.Errorf("helper process: %w", err)
 	}
 	return s, nil
 }
 
-func (s *puppets) start() error {
+func (s *puppets) start(stack uint64, files []*os.File) error {
 	path, err := s.program()
 	if err != nil {
 		return err
@@ -143,7 +171,7 @@ func (s *puppets) start() error {
 	s.cmd = exec.Command(path)
 	s.cmd.Args, s.cmd.Env = []string{"hugelab-difftest"}, []string{}
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	for i := range maxPuppets() + 1 {
+	for i := range s.most + 1 {
 		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
@@ -160,7 +188,8 @@ func (s *puppets) start() error {
 			s.free = append(s.free, i)
 		}
 	}
-	if err := startUnshuffled(s.cmd); err != nil {
+	s.cmd.ExtraFiles = append(s.cmd.ExtraFiles, files...)
+	if err := startUnshuffled(s.cmd, stack); err != nil {
 		return err
 	}
 	first := s.first()
@@ -172,7 +201,7 @@ func (s *puppets) start() error {
 
 // startUnshuffled starts a process with address randomisation off: the heap
 // begins right behind the program.
-func startUnshuffled(cmd *exec.Cmd) error {
+func startUnshuffled(cmd *exec.Cmd, stack uint64) error {
 	const addrNoRandomize, ask = 0x0040000, 0xffffffff
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -187,7 +216,7 @@ func startUnshuffled(cmd *exec.Cmd) error {
 	if err := unix.Prlimit(0, unix.RLIMIT_STACK, nil, &limit); err != nil {
 		return fmt.Errorf("stack limit: %w", err)
 	}
-	bound := unix.Rlimit{Cur: stackSpan, Max: limit.Max}
+	bound := unix.Rlimit{Cur: min(stack, limit.Max), Max: limit.Max}
 	if err := unix.Prlimit(0, unix.RLIMIT_STACK, &bound, nil); err != nil {
 		return fmt.Errorf("stack limit: %w", err)
 	}
@@ -203,7 +232,7 @@ func (s *puppets) program() (string, error) {
 	}
 	f := os.NewFile(uintptr(fd), "helper")
 	defer f.Close()
-	if _, err := f.Write(puppetELF()); err != nil {
+	if _, err := f.Write(s.at.elf()); err != nil {
 		return "", err
 	}
 	// A file that is open for writing cannot be executed.
@@ -234,10 +263,10 @@ func (s *puppets) close() {
 // whoever runs elsewhere would see a reference that is not its own.
 func (p *puppet) prepare() error {
 	const restorer, onStack, noDefer = 0x04000000, 0x08000000, 0x40000000
-	handler := puppetSignalAt()
+	handler, pokes := p.set.at.signalAt(), p.set.at.pokes()
 	words := func(v ...uint64) error {
 		for i, x := range v {
-			if _, err := p.do(doPoke, puppetPokes+8*uint64(i), x); err != nil {
+			if _, err := p.do(doPoke, pokes+8*uint64(i), x); err != nil {
 				return err
 			}
 		}
@@ -251,16 +280,16 @@ func (p *puppet) prepare() error {
 		return err
 	}
 	steps := []func() error{
-		func() error { return words(puppetStack, 0, puppetAreaLen-2*pageSize) },
-		func() error { return call(unix.SYS_SIGALTSTACK, puppetPokes, 0) },
+		func() error { return words(p.set.at.stack(), 0, puppetAreaLen-2*pageSize) },
+		func() error { return call(unix.SYS_SIGALTSTACK, pokes, 0) },
 		func() error { return words(handler, restorer|onStack|noDefer, handler, 0) },
-		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), puppetPokes, 0, 8) },
-		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGBUS), puppetPokes, 0, 8) },
+		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGSEGV), pokes, 0, 8) },
+		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGBUS), pokes, 0, 8) },
 		func() error { return words(1, restorer, handler, 0) }, // SIG_IGN: no zombies
-		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGCHLD), puppetPokes, 0, 8) },
+		func() error { return call(unix.SYS_RT_SIGACTION, uint64(unix.SIGCHLD), pokes, 0, 8) },
 		func() error { return p.unmapOthers(call) },
 		func() error { return words(1) },
-		func() error { return call(unix.SYS_SCHED_SETAFFINITY, 0, 8, puppetPokes) },
+		func() error { return call(unix.SYS_SCHED_SETAFFINITY, 0, 8, pokes) },
 	}
 	for _, f := range steps {
 		if err := f(); err != nil {
@@ -312,7 +341,7 @@ func (p *puppet) receive() (r reply, err error) {
 func (p *puppet) fork() (*puppet, reply, error) {
 	s := p.set
 	if len(s.free) == 0 {
-		return nil, reply{}, fmt.Errorf("more than %d processes", maxPuppets())
+		return nil, reply{}, fmt.Errorf("more than %d processes at a time", s.most)
 	}
 	c := &puppet{set: s, socket: s.free[len(s.free)-1], pidfd: -1}
 	r, err := p.do(doFork, uint64(3+c.socket))
@@ -341,7 +370,7 @@ func (p *puppet) other() (*puppet, error) {
 		return nil, fmt.Errorf("more than %d threads", len(s.ours)-1)
 	}
 	t := &puppet{set: s, socket: s.free[len(s.free)-1], pid: p.pid, pidfd: -1}
-	area := uint64(puppetAreaAt + puppetAreaLen)
+	area := s.at.area + puppetAreaLen
 	r, err := p.do(doThread, uint64(3+t.socket), area)
 	if err == nil && r.errno() != mm.OK {
 		err = fmt.Errorf("thread: %w", r.errno())

@@ -11,7 +11,12 @@ import (
 // TestPuppet: a helper process maps, touches and forks as told, counts its
 // faults exactly, and survives a touch of nothing.
 func TestPuppet(t *testing.T) {
-	s, err := startPuppets()
+	t.Run("of a program", func(t *testing.T) { testPuppet(t, programPlace) })
+	t.Run("of a replay", func(t *testing.T) { testPuppet(t, replayPlace) })
+}
+
+func testPuppet(t *testing.T, where puppetPlace) {
+	s, err := startPuppetsAt(where, maxPuppets(), stackSpan)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func (p *puppet) unmapOthers(call func(nr uintptr, a ...uint64) error) error {
 			return fmt.Errorf("maps: %q: %w", line, err)
 		}
 		// vsyscall's page lies above what a process can map or unmap.
-		if from == puppetAreaAt || from == puppetCodeAt || from>>47 != 0 {
+		if from == p.set.at.area || from == p.set.at.code || from>>47 != 0 {
 			continue
 		}
 		if err := call(unix.SYS_MUNMAP, from, to-from); err != nil {

@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/hugelab/hugelab/mm"
 )
@@ -89,7 +90,8 @@ var vmCounters = []mm.Counter{
 	mm.THPFaultAlloc, mm.THPFaultFallback, mm.THPFaultFallbackCharge, mm.THPCollapseAlloc,
 	mm.THPCollapseAllocFailed, mm.THPZeroPageAllocFailed, mm.THPSplitPage, mm.THPSplitPageFailed,
 	mm.THPDeferredSplitPage, mm.THPUnderusedSplitPage, mm.THPSplitPMD, mm.THPScanExceedNonePTE,
-	mm.THPScanExceedSwapPTE, mm.THPScanExceedSharePTE,
+	mm.THPScanExceedSwapPTE, mm.THPScanExceedSharePTE, mm.THPFileAlloc, mm.THPFileFallback,
+	mm.THPFileFallbackCharge, mm.THPFileMapped,
 }
 
 // sizeCounters are the files of hugepages-<k>kB/stats that are compared.
@@ -105,6 +107,9 @@ var sizeCounters = []struct {
 	{"split_deferred", func(s *mm.SizeStats) uint64 { return s.SplitDeferred }},
 	{"nr_anon", func(s *mm.SizeStats) uint64 { return s.NrAnon }},
 	{"nr_anon_partially_mapped", func(s *mm.SizeStats) uint64 { return s.NrAnonPartiallyMapped }},
+	{"shmem_alloc", func(s *mm.SizeStats) uint64 { return s.ShmemAlloc }},
+	{"shmem_fallback", func(s *mm.SizeStats) uint64 { return s.ShmemFallback }},
+	{"shmem_fallback_charge", func(s *mm.SizeStats) uint64 { return s.ShmemFallbackCharge }},
 }
 
 // programSizes are the sizes of the machine that programs are written for.
@@ -117,10 +122,29 @@ func CounterNames() []string {
 		all = append(all, c.String())
 	}
 	s := programSizes()
-	for _, o := range s.Orders() {
-		for _, f := range sizeCounters {
-			all = append(all, s.Dir(o)+"/"+f.file)
-		}
+	for _, f := range sizeFiles {
+		all = append(all, s.Dir(f.order)+"/"+f.file)
 	}
 	return all
 }
+
+// sizeFile is one counter of one size.
+type sizeFile struct {
+	order  mm.Order
+	file   string
+	get    func(*mm.SizeStats) uint64
+	shared bool // only shared memory moves it
+}
+
+// sizeFiles are all of them, size by size; the smallest is shared memory's alone.
+var sizeFiles = func() (all []sizeFile) {
+	for _, o := range programSizes().ShmemOrders() {
+		for _, f := range sizeCounters {
+			shared := strings.HasPrefix(f.file, "shmem_")
+			if small := o < mm.MinTHPOrder; !small || shared || f.file == "split" || f.file == "split_failed" {
+				all = append(all, sizeFile{o, f.file, f.get, shared || small})
+			}
+		}
+	}
+	return all
+}()

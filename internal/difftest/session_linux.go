@@ -27,7 +27,7 @@ const (
 
 // Available says why the kernel side cannot run here, nil if it can.
 func Available() error {
-	if len(puppetELF()) == 0 {
+	if len(programPlace.elf()) == 0 {
 		return fmt.Errorf("difftest: no helper program for this processor: only amd64 has one")
 	}
 	f, err := kernel.OpenFolios()

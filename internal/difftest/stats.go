@@ -67,7 +67,7 @@ func (s *Stats) init() {
 		s.Advice[a.name] = 0
 	}
 	s.Policies = zeros(policyForms())
-	s.Orders = zeros(append([]string{"4k"}, programSizes().Names()...))
+	s.Orders = zeros(append([]string{"4k", "8k"}, programSizes().Names()...))
 	s.Counters = zeros(CounterNames())
 	s.Errnos = zeros([]string{"ok", "EAGAIN", "ENOMEM", "EINVAL", "EFAULT", "EEXIST"})
 }
@@ -127,6 +127,14 @@ func policyForms() []string {
 	for _, m := range []string{"always", "defer", "defer+madvise", "never"} {
 		all = append(all, "defrag="+m)
 	}
+	for _, m := range []string{"advise", "always", "within_size", "never", "deny", "force"} {
+		all = append(all, "shmem="+m)
+	}
+	for _, o := range programSizes().ShmemOrders() {
+		for _, m := range []string{"always", "within_size", "advise", "inherit"} {
+			all = append(all, "shmem_"+programSizes().Name(o)+"="+m)
+		}
+	}
 	for _, size := range programSizes().Names() {
 		for _, m := range []string{"always", "madvise", "inherit", "never"} {
 			all = append(all, size+"="+m)
@@ -149,7 +157,7 @@ var formNames = []string{
 	"remap grows in place", "remap moves", "remap moves and changes size", "remap keeps",
 	"protect none", "protect r", "protect w", "protect rw", "lock onfault",
 	"brk to a length", "brk up", "brk down", "prctl off", "prctl on", "prctl except-advised",
-	"map hugetlb", "map hugetlb shared", "map hugetlb noreserve",
+	"map hugetlb", "map hugetlb shared", "map hugetlb noreserve", "map shared",
 	"lock-all current", "lock-all future", "lock-all onfault", "area whole", "area one page", "area part",
 }
 
@@ -208,6 +216,7 @@ func (s *Step) mapForms(add func(bool, string)) {
 	huge := s.Flags&mm.MapHugetlb != 0
 	add(huge, "map hugetlb")
 	add(huge && s.Flags&mm.MapShared != 0, "map hugetlb shared")
+	add(!huge && s.Flags&mm.MapShared != 0, "map shared")
 	add(huge && s.Flags&mm.MapNoReserve != 0, "map hugetlb noreserve")
 }
 

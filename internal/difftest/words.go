@@ -176,6 +176,8 @@ func (e *Expected) word(text string) error {
 	case "shared":
 		e.Shared = true
 	case "4k":
+	case "8k": // shared memory alone has it
+		e.Order = 1
 	default:
 		sizes, err := mm.SizesOf(pageSize)
 		if err != nil {

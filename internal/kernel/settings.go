@@ -182,13 +182,19 @@ func (v Values) Changes(want Values) []Change {
 
 // writeOrder ranks writes. Pools give memory back before others take it, and
 // grow under the vmemmap setting that is to hold for their pages. A write to
-// any enabled file recomputes min_free_kbytes, which therefore comes last.
-// Linux: mm/khugepaged.c:start_stop_khugepaged, set_recommended_min_free_kbytes (v6.18).
+// any enabled file recomputes min_free_kbytes, which therefore comes last. While
+// shmem_enabled is force no size but the PMD's can inherit it.
+// Linux: mm/khugepaged.c:start_stop_khugepaged, set_recommended_min_free_kbytes;
+// mm/shmem.c:shmem_enabled_store, thpsize_shmem_enabled_store (v6.18).
 func writeOrder(file, from, to string) int {
 	switch base := path.Base(file); {
 	case file == minFree:
 		return 7
 	case file == thpDir+"/enabled":
+		return 6
+	case file == thpDir+"/shmem_enabled" && from == "force":
+		return 4
+	case file == thpDir+"/shmem_enabled" && to == "force":
 		return 6
 	case strings.HasPrefix(file, thpDir+"/"):
 		return 5

@@ -33,7 +33,16 @@ const allocEvent = "kmem/mm_page_alloc"
 
 // countFolios opens a counter for each order, of a process and its children,
 // from its exec on.
-func countFolios(pid int, orders []mm.Order) (c folioCounters, err error) {
+func countFolios(pid int, orders []mm.Order) (folioCounters, error) {
+	return openFolioCounters(pid, orders, unix.PerfBitDisabled|unix.PerfBitEnableOnExec)
+}
+
+// countFoliosNow is countFolios from now on.
+func countFoliosNow(pid int, orders []mm.Order) (folioCounters, error) {
+	return openFolioCounters(pid, orders, 0)
+}
+
+func openFolioCounters(pid int, orders []mm.Order, begin uint64) (c folioCounters, err error) {
 	defer func() {
 		if err != nil {
 			c.close()
@@ -53,7 +62,7 @@ func countFolios(pid int, orders []mm.Order) (c folioCounters, err error) {
 	for _, o := range orders {
 		attr := unix.PerfEventAttr{
 			Type: unix.PERF_TYPE_TRACEPOINT, Config: id,
-			Bits: unix.PerfBitDisabled | unix.PerfBitInherit | unix.PerfBitEnableOnExec,
+			Bits: unix.PerfBitInherit | begin,
 		}
 		attr.Size = uint32(unsafe.Sizeof(attr))
 		fd, err := unix.PerfEventOpen(&attr, pid, -1, -1, unix.PERF_FLAG_FD_CLOEXEC)

@@ -16,7 +16,7 @@ import (
 
 // measure does one run under one policy.
 func (w *verifier) measure(ctx context.Context, s *kernel.Session, j *job) (*Run, error) {
-	row := &w.rows[j.row]
+	row := w.named(j)
 	pol := row.Policy
 	if j.part != active {
 		pol = still(pol)
@@ -31,14 +31,19 @@ func (w *verifier) measure(ctx context.Context, s *kernel.Session, j *job) (*Run
 	if err := w.prepare(ctx); err != nil {
 		return nil, err
 	}
-	warmed, took := w.warmUp(ctx, row.Name)
+	warmed, took := w.warmUp(ctx, w.rows[j.row].Name)
 	time.Sleep(quiet)
 	fsys := kernel.LiveTree().FS
 	start, err := readEvents(fsys, w.v.Sizes)
 	if err != nil {
 		return nil, fmt.Errorf("verify: counters: %w", err)
 	}
-	run, err := w.run(ctx, ordersOf(&row.Policy, w.v.Sizes)...)
+	var run *Run
+	if w.Replay {
+		run, err = w.replay(ctx, row)
+	} else {
+		run, err = w.run(ctx, ordersOf(&row.Policy, w.v.Sizes)...)
+	}
 	if err != nil || ctx.Err() != nil {
 		return nil, err
 	}
@@ -132,15 +137,17 @@ func orNull(file string) string {
 
 // keep predicts a run at its own addresses and puts both into its cell.
 func (w *verifier) keep(ctx context.Context, j *job) error {
-	row, c := &w.rows[j.row], &w.v.Cells[j.row]
-	shift, err := shifts(w.rec.execs, j.run.Execs, w.rec.page)
-	if err != nil {
-		return &NotSameWork{err.Error(),
-			"a build finds its work done: --prepare 'make clean' undoes it; --input FILE gives the same input"}
-	}
+	row, c := w.named(j), &w.v.Cells[j.row]
 	in := w.Input
 	in.Policies, in.Still = []predict.Named{{Name: row.Name, Policy: row.Policy}}, j.part != active
-	in.Layouts, in.Shift = 1, func(_, n int) mm.Shift { return shift(n) }
+	if !w.Replay {
+		shift, err := shifts(w.rec.execs, j.run.Execs, w.rec.page)
+		if err != nil {
+			return &NotSameWork{err.Error(),
+				"a build finds its work done: --prepare 'make clean' undoes it; --input FILE gives the same input"}
+		}
+		in.Layouts, in.Shift = 1, func(_, n int) mm.Shift { return shift(n) }
+	}
 	got, err := predict.Run(ctx, in)
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -156,6 +163,8 @@ func (w *verifier) keep(ctx context.Context, j *job) error {
 		c.Again = append(c.Again, pair)
 	case active:
 		c.Active = append(c.Active, pair)
+	case plain:
+		w.v.Plain = append(w.v.Plain, pair)
 	}
 	return nil
 }
@@ -173,6 +182,7 @@ const coldTimes = 4
 
 // judge says what the runs of a verification have in common.
 func (w *verifier) judge() {
+	w.v.divide()
 	var most uint64
 	least, slowest := 0.0, 0.0
 	for k := range w.v.Cells {

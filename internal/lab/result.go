@@ -82,12 +82,29 @@ func (c *Cell) User() Value {
 	return valueOf(c.Pairs, seconds(func(r *Run) time.Duration { return r.User }))
 }
 
-// System is the time in the kernel, in seconds: predicted is what the recording
-// spent there, less the model's time for memory without huge pages, and the
-// model's time under this policy. Error is of the median.
+// divide takes the division of time in the kernel from the plain runs: a
+// recorded run was traced, and its memory may have been new to the machine.
+func (v *Verification) divide() {
+	if len(v.Plain) == 0 {
+		return
+	}
+	system := valueOf(v.Plain, func(p *Pair) (float64, float64) {
+		return (p.Predicted.Kernel - p.Predicted.Backing).Seconds(), p.Measured.System.Seconds()
+	})
+	v.Times = predict.Divide(time.Duration(system.Median*1e9), time.Duration(system.Predicted*1e9))
+}
+
+// System is the time in the kernel, in seconds: predicted is the model's time for
+// memory under this policy at the program's own prices, and what the plain runs
+// spent on other things. Error is of the median. Memory that a warm pass has
+// used is not new to the machine.
 func (v *Verification) System(c *Cell) Value {
 	s := valueOf(c.Pairs, func(p *Pair) (float64, float64) {
-		return v.Times.Of(&p.Predicted).Seconds(), p.Measured.System.Seconds()
+		t := v.Times.Of(&p.Predicted)
+		if v.Warm {
+			t -= p.Predicted.Backing
+		}
+		return t.Seconds(), p.Measured.System.Seconds()
 	})
 	if s.Error = 0; s.Median > 0 {
 		s.Error = (s.Predicted - s.Median) / s.Median

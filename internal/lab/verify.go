@@ -23,6 +23,7 @@ type Plan struct {
 	Stdin   string        // a file, "" for none
 	Output  *os.File      // the command's output; nil throws it away
 	Fixed   bool          // without address randomisation
+	Replay  bool          // no command: helper processes do what the recording did
 	First   bool          // run the command once before, untimed: nothing has just read its files
 
 	// Peak says how much memory a run takes, for the warm pass before it; nil:
@@ -61,7 +62,9 @@ type Verification struct {
 	Runs        int // that were to be done of each policy
 	Fixed       bool
 	Interrupted bool
-	Times       predict.SystemTime // what the recorded run tells of time in the kernel
+	Times       predict.SystemTime // how time in the kernel divides, by the plain runs or the recorded one
+	Plain       []Pair             // runs without huge pages that are not shown: they tell Times
+	Replayed    bool               // by helpers, not by the command
 	Warm        bool               // there was a warm pass before every run
 	Notes       []string           // what the reader must know
 	NotRun      []string           // policies that cannot be had, with the reason
@@ -93,6 +96,7 @@ type verifier struct {
 	v    *Verification
 	rec  *recorded
 	rows []predict.Named // one a cell
+	base predict.Named   // of plain runs
 	done int
 }
 
@@ -108,10 +112,13 @@ func Verify(ctx context.Context, p Plan) (*Verification, error) {
 		return nil, fmt.Errorf("verify: recording: %w", err)
 	}
 	w := &verifier{Plan: p, rec: rec, v: &Verification{
-		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil}}
-	if rec.exit != 0 {
+		Runs: p.Runs, Fixed: p.Fixed, Sizes: sizes, Times: rec.times, Warm: p.Peak != nil, Replayed: p.Replay}}
+	if p.Replay {
+		w.v.Times = predict.SystemTime{} // helpers spend time of their own
+	} else if rec.exit != 0 {
 		w.v.note("the command ends with exit code %d, when recorded and in every run", rec.exit)
 	}
+	w.base = predict.Named{Name: "never", Policy: mm.NeverPolicy(sizes)}
 	w.choose()
 	if len(w.rows) == 0 {
 		return nil, errors.New("verify: no policy that this kernel can have")
@@ -141,6 +148,19 @@ func (w *verifier) choose() {
 	}
 }
 
+// timed says whether time in the kernel is predicted: by prices of this machine.
+func (w *verifier) timed() bool {
+	return !w.Replay && w.Input.Profile != nil && w.Input.Profile.Made != nil
+}
+
+// named is the policy of a job.
+func (w *verifier) named(j *job) *predict.Named {
+	if j.part == plain {
+		return &w.base
+	}
+	return &w.rows[j.row]
+}
+
 // part says which of a cell's lists a run is for.
 type part uint8
 
@@ -148,6 +168,7 @@ const (
 	first  part = iota // Pairs
 	again              // Again
 	active             // Active
+	plain              // Verification.Plain
 )
 
 // job is one run to do, and what came of it.
@@ -167,6 +188,9 @@ func (w *verifier) order(round int) []job {
 		parts = append(parts, again)
 	}
 	var all []job
+	if w.timed() {
+		all = append(all, job{part: plain})
+	}
 	for i := range w.rows {
 		for _, p := range parts {
 			all = append(all, job{row: i, part: p})
@@ -242,7 +266,7 @@ func (w *verifier) measureSome(ctx context.Context, round int, jobs []job, at in
 			d = nil
 		}
 		if w.Progress != nil {
-			w.Progress(w.done, len(jobs)*w.Runs, w.rows[j.row].Name)
+			w.Progress(w.done, len(jobs)*w.Runs, w.named(j).Name)
 		}
 		run, err := w.measure(ctx, s, j)
 		if err != nil || ctx.Err() != nil {

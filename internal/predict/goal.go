@@ -211,15 +211,23 @@ func (s *selection) reason(r *Row) string {
 	case GoalLatency:
 		text = fmt.Sprintf("%s makes the worst fault %s shorter", r.Name, percent(s.gain(r)))
 	default:
-		text = fmt.Sprintf("%s saves %s of the run: %s fewer faults, %s less kernel time",
+		text = fmt.Sprintf("%s saves %s of the run: %s faults, %s kernel time",
 			r.Name, percent(s.gain(r)),
-			percent(fallen(float64(s.now.Faults), float64(r.Faults))),
-			percent(fallen(float64(s.now.Kernel), float64(r.Kernel))))
+			moved(fallen(float64(s.now.Faults), float64(r.Faults)), "fewer"),
+			moved(fallen(float64(s.now.Kernel), float64(r.Kernel)), "less"))
 	}
 	if r.Hypothetical() {
 		text += "; the program itself must advise its memory, no setting does it"
 	}
 	return text
+}
+
+// moved says a share with its direction; less is the word for a fall.
+func moved(fall float64, less string) string {
+	if fall < 0 {
+		return percent(-fall) + " more"
+	}
+	return percent(fall) + " " + less
 }
 
 // cost is what r costs in the two things that were not the goal.

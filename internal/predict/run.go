@@ -209,6 +209,15 @@ func (in *Input) machine(p *Prediction, h *trace.Header, layout int) (mm.Config,
 	return cfg, layouts, nil
 }
 
+// Machine is the machine that the i-th policy has in the first layout, for a
+// recording with this header.
+func (in Input) Machine(h *trace.Header, i int) (mm.Config, error) {
+	cfg, _, err := in.machine(&Prediction{}, h, 0)
+	n := &in.Policies[i]
+	cfg.Policy, cfg.Rules = n.Policy, n.rulesFor(cfg.Rules)
+	return cfg, err
+}
+
 func memoryOf(h *trace.Header) mm.Bytes {
 	m := mm.Bytes(h.MemTotal)
 	if m < leastMem || m > mostMem {

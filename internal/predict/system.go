@@ -54,12 +54,17 @@ func systemOf(r *trace.Reader, faults uint64, in *Input, never time.Duration) Sy
 		return SystemTime{Unknown: fmt.Sprintf("recording by method %s adds too much system time", h.Method)}
 	}
 	recorded := max(0, float64(f.System)-in.Profile.Traced*float64(faults))
-	return divide(recorded, float64(never))
+	return Divide(time.Duration(recorded), never)
 }
 
-func divide(recorded, model float64) SystemTime {
-	s := SystemTime{Scale: min(max(recorded/model, 1/mostScale), mostScale)}
-	s.Rest = time.Duration(max(0, recorded-s.Scale*model))
+// Divide divides the system time of a run without huge pages, of which the model
+// has so much for memory.
+func Divide(measured, model time.Duration) SystemTime {
+	if model <= 0 {
+		return SystemTime{Unknown: "the model has no time for memory"}
+	}
+	s := SystemTime{Scale: min(max(float64(measured)/float64(model), 1/mostScale), mostScale)}
+	s.Rest = max(0, measured-time.Duration(s.Scale*float64(model)))
 	return s
 }
 

@@ -9,7 +9,7 @@ import (
 // profile is too dear; only what no price explains is time for other things.
 func TestDivide(t *testing.T) {
 	for _, tt := range []struct {
-		recorded, model float64
+		recorded, model time.Duration
 		scale           float64
 		rest, never     time.Duration
 	}{
@@ -20,13 +20,13 @@ func TestDivide(t *testing.T) {
 		{100, 1000, 0.8, 0, 800},
 		{0, 1000, 0.8, 0, 800},
 	} {
-		p := Prediction{Times: divide(tt.recorded, tt.model)}
-		got, ok := p.System(&Row{Kernel: time.Duration(tt.model)})
+		p := Prediction{Times: Divide(tt.recorded, tt.model)}
+		got, ok := p.System(&Row{Kernel: tt.model})
 		if p.Times.Scale != tt.scale || p.Times.Rest != tt.rest || got != tt.never || !ok {
 			t.Errorf("%v of %v: %+v, never %d", tt.recorded, tt.model, p.Times, got)
 		}
 		// A hypervisor's search for memory is added, not scaled.
-		fresh, _ := p.System(&Row{Kernel: time.Duration(tt.model) + 500, Backing: 500})
+		fresh, _ := p.System(&Row{Kernel: tt.model + 500, Backing: 500})
 		if fresh != got+500 {
 			t.Errorf("%v of %v: with backing %d, want %d", tt.recorded, tt.model, fresh, got+500)
 		}

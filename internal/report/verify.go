@@ -59,6 +59,7 @@ type Verified struct {
 	Asked       int // runs of each policy
 	Interrupted bool
 	Fixed       bool // without address randomisation
+	Replayed    bool // not the program ran: helpers did what was recorded
 	Warm        bool // with a warm pass before each run
 	System      bool // System.Predicted is known
 	OwnFolios   bool // of the command alone, not of the whole machine
@@ -117,8 +118,10 @@ func Verify(w io.Writer, p *predict.Prediction, v *Verified, style Style) error 
 // verifyBody has the tables of one verification.
 func verifyBody(d *doc, v *Verified, label func(string) string) {
 	d.table(verifyTable(v, label))
-	d.gap()
-	d.table(timesTable(v, label))
+	if !v.Replayed {
+		d.gap()
+		d.table(timesTable(v, label))
+	}
 	for _, t := range []table.Writer{foliosTable(v, label), activeTable(v, label), againTable(v, label)} {
 		if t.Length() > 0 {
 			d.gap()
@@ -130,11 +133,15 @@ func verifyBody(d *doc, v *Verified, label func(string) string) {
 // verifyFoot says how the numbers came about.
 func verifyFoot(d *doc, v *Verified) {
 	if v.System {
-		d.line("system time is all that the kernel did, for memory or not: predicted is what the recording spent " +
-			"there, less the model's time for memory without huge pages, and the model's under the policy. " +
-			"Its error is of the median.")
+		d.line("system time is all that the kernel did, for memory or not. As many runs more without huge pages " +
+			"tell how this program's prices lie to the profile's and what it spends on other things; predicted " +
+			"is the model's time under the policy at those prices, and the other things. Its error is of the median.")
 	}
 	d.line("peak memory is anonymous memory: " + v.PeakBy + ".")
+	if v.Replayed {
+		d.line("faults are those that the touches of the helper processes took, as the kernel counts them; " +
+			"a sparse file stands in for every file, so that each recorded fault on one is a fault again.")
+	}
 	if v.OwnFolios {
 		d.line("folios are those that were had for the command's processes, by the tracepoint kmem:mm_page_alloc.")
 	} else {
@@ -149,8 +156,12 @@ func verifyFoot(d *doc, v *Verified) {
 
 // verifyTable has what both the model and the kernel count.
 func verifyTable(v *Verified, label func(string) string) table.Writer {
-	t := newTable("policy", "runs", "faults: predicted", "measured", "error", "worst", "spread",
-		"peak: predicted", "measured", "error")
+	measured := "measured"
+	if v.Replayed {
+		measured = "replayed"
+	}
+	t := newTable("policy", "runs", "faults: predicted", measured, "error", "worst", "spread",
+		"peak: predicted", measured, "error")
 	for i := range v.Rows {
 		r := &v.Rows[i]
 		if r.Runs == 0 {
@@ -226,6 +237,10 @@ func plus(x float64) string { return fmt.Sprintf("±%.2f%%", 100*x) }
 func verifyHead(v *Verified) string {
 	s := fmt.Sprintf("Verified by %d runs of each policy, in random order, each predicted at its own addresses",
 		v.Asked)
+	if v.Replayed {
+		s = fmt.Sprintf("Replayed on this kernel %s under each policy, in random order, "+
+			"at the addresses of the prediction", times(v.Asked))
+	}
 	if v.Fixed {
 		s += " (not randomised)"
 	}
@@ -233,6 +248,13 @@ func verifyHead(v *Verified) string {
 		s += "; interrupted: what was done so far"
 	}
 	return s
+}
+
+func times(n int) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 func count(x float64) string     { return predict.HumanCount(uint64(math.Round(x))) }

@@ -144,6 +144,9 @@ func folioModel(e Env) (Values, error) {
 		v.Add("folios_64k_enabled_"+row.name, float64(r.Folios[4]))
 		v.Add("folios_2m_enabled_"+row.name, float64(r.Folios[9]))
 	}
+	if e.MainOnly {
+		return v, nil
+	}
 	return v, touchModel(e.Machine, &v)
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -13,47 +11,22 @@ import (
 	"github.com/hugelab/hugelab/mm"
 )
 
-const (
-	touchRuns = 5
-	touchWait = 10 * time.Second // for another who changes settings
-)
+// touchRuns is how many touches of each size are summed.
+const touchRuns = 5
 
 // folioHost touches memory with folios of each size on this host: system time,
 // the sum of a few runs, because kernels account it by the timer's ticks. The
 // settings are changed for that long.
 func folioHost(ctx context.Context) (Values, error) {
-	if err := kernel.CanChange(); err != nil {
-		return nil, err
-	}
-	waiting, cancel := context.WithTimeout(ctx, touchWait)
-	defer cancel()
-	s, err := kernel.Take(waiting, kernel.SessionOptions{Command: "repro folio-sizes"})
-	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, errors.New("another program changes the settings of this host")
-	}
-	if err != nil {
-		return nil, err
-	}
-	v, err := touchSizes(s)
-	return v, errors.Join(err, s.Restore())
+	return withSettings(ctx, "folio-sizes", touchSizes)
 }
 
 func touchSizes(s *kernel.Session) (Values, error) {
-	if s.Sizes() != folioPages {
-		return nil, errors.New("the base page of this host is not 4 kB")
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	// Whoever holds the settings keeps huge pages out of itself; here they are
-	// wanted.
-	off, err := unix.PrctlRetInt(unix.PR_GET_THP_DISABLE, 0, 0, 0, 0)
-	if err == nil {
-		err = unix.Prctl(unix.PR_SET_THP_DISABLE, 0, 0, 0, 0)
-	}
+	back, err := allowHuge()
 	if err != nil {
-		return nil, fmt.Errorf("prctl: %w", err)
+		return nil, err
 	}
-	defer unix.Prctl(unix.PR_SET_THP_DISABLE, uintptr(off), 0, 0, 0)
+	defer back()
 	var v Values
 	var base float64
 	for _, row := range folioRows[:6] {

@@ -14,7 +14,7 @@ func thpMigration() Result {
 		Did: "one move_pages call each to the other node, with the rules of Linux 4.9 and huge pages moved whole: " +
 			"one small page, 512 small pages, one huge page, one huge page split first; then random reads in 1 GiB of " +
 			"moved memory through the machine's TLBs",
-		NoHost: "moving pages needs two memory nodes",
+		NoHost: "moving pages to another node needs two memory nodes, and no run is written for hosts that have them",
 		Causes: []string{
 			"a huge page moves faster than published: copying to the other node is taken to be as fast as a copy " +
 				"within one, but for the latency of the link; a copy by rep movs that waits for the other socket's " +

@@ -18,7 +18,7 @@ func modelOf(t *testing.T, r Result, set ...string) Values {
 	if m, err = with(m, set); err != nil {
 		t.Fatal(err)
 	}
-	v, err := r.Model(Env{m, 1})
+	v, err := r.Model(Env{Machine: m, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,8 +49,8 @@ func (u *Outcome) report() report.ReproResult {
 	return r
 }
 
-// metrics fills in the figures: the published ones in their order, and behind
-// them what only the model has.
+// metrics fills in the figures: the published ones in their order, behind them
+// what only the model has, and at the end what only the host has.
 func (u *Outcome) metrics(r *report.ReproResult) {
 	for i := range u.Published.Metrics {
 		m := &u.Published.Metrics[i]
@@ -72,6 +72,11 @@ func (u *Outcome) metrics(r *report.ReproResult) {
 		if u.Published.metric(v.Name) == nil {
 			x := v.Value
 			r.Metrics = append(r.Metrics, u.withHost(report.ReproMetric{Name: v.Name, Model: &x}))
+		}
+	}
+	for _, v := range u.Host {
+		if _, ok := u.Model.Get(v.Name); !ok && u.Published.metric(v.Name) == nil {
+			r.Metrics = append(r.Metrics, u.withHost(report.ReproMetric{Name: v.Name}))
 		}
 	}
 }

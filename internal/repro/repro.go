@@ -44,6 +44,10 @@ type Try struct {
 type Env struct {
 	Machine *hw.Machine
 	Seed    uint64
+
+	// MainOnly says that only the result's Main is looked at: the model may
+	// leave all else out. Main has the same value either way.
+	MainOnly bool
 }
 
 // Values are metrics in the order of printing.

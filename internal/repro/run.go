@@ -124,9 +124,10 @@ func (u *Outcome) plan(o *Options) ([]job, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUsage, err)
 	}
 	u.Machine = m
-	jobs := []job{{u.Result, Env{m, o.Seed}, func(v Values) error { u.Model = v; return nil }}}
+	jobs := []job{{u.Result, Env{Machine: m, Seed: o.Seed}, func(v Values) error { u.Model = v; return nil }}}
 	add := func(m *hw.Machine, to *float64) {
-		jobs = append(jobs, job{u.Result, Env{m, o.Seed}, func(v Values) (err error) {
+		env := Env{Machine: m, Seed: o.Seed, MainOnly: true}
+		jobs = append(jobs, job{u.Result, env, func(v Values) (err error) {
 			*to, err = v.main(u.Result.Main)
 			return err
 		}})

@@ -48,6 +48,30 @@ func TestResultsAreListed(t *testing.T) {
 	}
 }
 
+// TestMainOnly: leaving out all but the main metric does not change it.
+func TestMainOnly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every model twice: left out with -short")
+	}
+	for _, r := range Results() {
+		env := Env{Machine: machineWith(t, r.Machine), Seed: 3}
+		full, err := r.Model(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		env.MainOnly = true
+		short, err := r.Model(env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err1 := full.main(r.Main)
+		b, err2 := short.main(r.Main)
+		if err1 != nil || err2 != nil || a != b {
+			t.Errorf("%s: %s is %v, alone %v (%v, %v)", r.Name, r.Main, a, b, err1, err2)
+		}
+	}
+}
+
 // TestSameSeedSameBytes runs every model twice, and one result with all its
 // sensitivities on several processors.
 func TestSameSeedSameBytes(t *testing.T) {
@@ -78,5 +102,33 @@ func TestSameSeedSameBytes(t *testing.T) {
 		if !strings.Contains(texts[0], `"name": "`+n+`"`) {
 			t.Errorf("%s is not in the report", n)
 		}
+	}
+}
+
+// TestHostOnlyMetric: a figure that only the host has stands in the report.
+func TestHostOnlyMetric(t *testing.T) {
+	p, err := LoadPublished("hvo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := hvo()
+	u := Outcome{Published: p, Result: &r, Machine: machineWith(t, r.Machine), HostErr: "why"}
+	u.Model.Add("grow_ratio_batched", 1)
+	u.Host.Add("grow_ratio_batched", 2)
+	u.Host.Add("host_alone", 3)
+	out := Report([]Outcome{u}, 1).Results[0]
+	seen := 0
+	for _, m := range out.Metrics {
+		switch {
+		case m.Name == "grow_ratio_batched" && *m.Model == 1 && *m.Host == 2:
+			seen++
+		case m.Name == "host_alone" && m.Model == nil && *m.Host == 3 && m.HostReason == "":
+			seen++
+		case m.Host != nil || m.HostReason != "why":
+			t.Errorf("%+v", m)
+		}
+	}
+	if seen != 2 {
+		t.Errorf("%d of 2 figures of the host are there once", seen)
 	}
 }

@@ -253,15 +253,18 @@ func ebizzyTHP(env Env) (Values, error) {
 	if err != nil {
 		return nil, err
 	}
+	const touches = pages + 2 // the C library writes two headers
+	b, s := addRates(&v, touches, base, spf)
+	v.Add("means_differ_percent", math.Abs(gain(b, s)))
+	if env.MainOnly {
+		return v, nil
+	}
 	vma, err := c.runs(env, vmaPath, 0, 1)
 	if err != nil {
 		return nil, err
 	}
-	const touches = pages + 2 // the C library writes two headers
-	b, s := addRates(&v, touches, base, spf)
 	_, bsd, _ := base.rate(touches)
 	_, ssd, _ := spf.rate(touches)
-	v.Add("means_differ_percent", math.Abs(gain(b, s)))
 	v.Add("standard_error_percent", 100*math.Sqrt((bsd*bsd+ssd*ssd)/thpRuns)/b)
 	v.Add("notsup_share", spf.share(mm.SPFVMANotSup))
 	v.Add("speculative_share", spf.share(mm.SPF))
@@ -303,6 +306,9 @@ func ebizzyGain(env Env, c spfCase, rule mm.SpecRule, touches float64, seeds int
 	}
 	b, s := addRates(&v, touches, base, spf)
 	v.Add("gain_percent", gain(b, s))
+	if env.MainOnly {
+		return v, nil
+	}
 	v.Add("speculative_share", spf.share(mm.SPF))
 	v.Add("pte_lock_share", spf.share(mm.SPFPTELock))
 	v.Add("vma_changed_share", spf.share(mm.SPFVMAChanged))
@@ -400,7 +406,9 @@ func pageFault3(env Env) (Values, error) {
 			n = float64(processors(env))
 		}
 		b, s := base.mean(perTask(n)), spf.mean(perTask(n))
-		if t.cpus != 1 {
+		if t.cpus == 1 {
+			v.Add("one_thread_ops", b)
+		} else {
 			v.Add(t.name+"base", b)
 			v.Add(t.name+"spf", s)
 		}
@@ -409,6 +417,9 @@ func pageFault3(env Env) (Values, error) {
 			name = "gain_percent"
 		}
 		v.Add(name, gain(b, s))
+		if env.MainOnly {
+			return v, nil
+		}
 		if i == 0 {
 			v.Add("notsup_share", spf.share(mm.SPFVMANotSup))
 			vma, err := c.runs(env, vmaPath, t.cpus, 1)
@@ -437,7 +448,8 @@ func spfResults() []Result {
 		"server and kernel than the machine's, of which no base column tells them"
 	return []Result{
 		{
-			Name: "ebizzy-thp", Machine: "x86-vm-16", Main: "means_differ_percent", Model: ebizzyTHP, NoHost: noHost,
+			Name: "ebizzy-thp", Machine: "x86-vm-16", Main: "means_differ_percent", Model: ebizzyTHP, Host: ebizzyTHPHost,
+			NoHost: noHost,
 			Did: "ebizzy -HT -s 134217728 for a second of virtual time, eight times with classic faults and eight " +
 				"times with v6 of the series; enabled=always",
 			Causes: []string{"eight runs of a second each leave the means uncertain by standard_error_percent; " +
@@ -457,7 +469,8 @@ func spfResults() []Result {
 			Tries: []Try{freeWaking, oneCPU, slower}, Causes: []string{tooFast},
 		},
 		{
-			Name: "page-fault3", Machine: "skylake-192", Main: "gain_percent", Model: pageFault3, NoHost: noHost,
+			Name: "page-fault3", Machine: "skylake-192", Main: "gain_percent", Model: pageFault3, Host: pageFaultHost,
+			NoHost: noHost,
 			Did: "will-it-scale page_fault3, a thread or a process a processor: 4 ms of virtual time, classic, " +
 				"speculative (v11) and under per-VMA locks",
 			Tries: []Try{
