@@ -234,7 +234,7 @@ func (m *Machine) eachPart(c *Current, sp *space, op *Op, from VA, to func(*vma)
 		return EINVAL
 	}
 	at := from
-	for v := sp.find(at); v != nil && v.start < end; {
+	for v := sp.find(at); v != nil && at < end && v.start < end; {
 		at = max(at, v.start)
 		stop := min(v.end, end)
 		if flags, node := to(v); flags != v.flags || node != v.node {

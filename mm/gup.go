@@ -135,6 +135,7 @@ func (m *Machine) gotPages(c *Current, how GUP, out []PFN, err Errno) (int, Errn
 		for _, p := range out {
 			if p != zeroPFN {
 				k++
+				m.pin(p)
 			}
 		}
 		m.Counters.VM[NrFollPinAcquired] += k
@@ -178,6 +179,7 @@ func (m *Machine) PutPages(c *Current, how GUP, pages []PFN) {
 				m.Counters.VM[NrFollPinReleased]++
 			}
 		}
+		defer m.unpin(c, pages)
 	}
 	for i := 0; i < len(pages); {
 		if pages[i] == zeroPFN {
@@ -222,4 +224,38 @@ func (m *Machine) folioEnd(p PFN) PFN {
 	}
 	o := Order(m.pages.frame(p).order)
 	return p&^(PFN(o.Pages())-1) + PFN(o.Pages())
+}
+
+// pin holds the large anonymous folio of a page that was pinned: it is neither
+// split nor moved, and lives on when nothing maps it any more. Pins of small
+// pages, and references that are no pins, are given back before that matters:
+// they are not kept. Linux: mm/huge_memory.c:can_split_folio (v6.18).
+func (m *Machine) pin(p PFN) {
+	if fo := m.pinnable(p); fo != nil {
+		fo.pins++
+	}
+}
+
+// unpin takes the pins of pages back.
+func (m *Machine) unpin(c *Current, pages []PFN) {
+	for _, p := range pages {
+		if p == zeroPFN {
+			continue
+		}
+		if fo := m.pinnable(p); fo != nil && fo.pins > 0 {
+			fo.pins--
+			m.maybeFree(c, m.pages.frame(p).ref, fo)
+		}
+	}
+}
+
+// pinnable is the large anonymous folio of p, nil if it is in none.
+func (m *Machine) pinnable(p PFN) *folio {
+	if m.pages.slab(p) == nil {
+		return nil
+	}
+	if fr := m.pages.frame(p); fr.flags&frameAnon != 0 && fr.order != 0 {
+		return m.folioOf(fr)
+	}
+	return nil
 }

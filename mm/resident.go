@@ -102,7 +102,7 @@ func (m *Machine) makeResident(c *Current, sp *space, v *vma, a VA, n Pages, ord
 		}
 		if !m.residentSmall(c, sp, v, a, acc) {
 			m.Usage.OOM++
-			return
+			break
 		}
 		a += m.pageSize()
 	}

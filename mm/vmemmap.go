@@ -50,8 +50,7 @@ func (m *Machine) newVmemmap(zones []buddy.Zone) {
 	next := uint64(0)
 	for _, z := range zones {
 		from, to := max(z.Start/per, next), (z.Start+z.Pages+per-1)/per
-		for from < to {
-			o := BuddyMaxOrder
+		for o := BuddyMaxOrder; from < to; {
 			for uint64(o.Pages()) > to-from {
 				o--
 			}
@@ -60,6 +59,7 @@ func (m *Machine) newVmemmap(zones []buddy.Zone) {
 				if o == 0 {
 					break
 				}
+				o-- // memory in smaller pieces
 				continue
 			}
 			vm.spans = append(vm.spans, vmemmapSpan{from, PFN(pfn), o})

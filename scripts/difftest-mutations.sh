@@ -13,4 +13,17 @@ if [ "${1:-}" != --model ] && [ "$(id -u)" = 0 ]; then
     "$dir/hugelab" difftest --programs 500 --seed 1 --answers "$dir/kernel.answers"
     answers=-answers=$dir/kernel.answers
 fi
-go test ./internal/difftest -count=1 -v -timeout 60m -run 'TestMutations$' -args -mutations . $answers
+status=0
+go test ./internal/difftest -count=1 -v -timeout 60m -run 'TestMutations$' -args -mutations . $answers >"$dir/out" || status=$?
+cat "$dir/out"
+# The table of docs/accuracy.md is a kernel's.
+[ -n "$answers" ] || exit $status
+awk -F'\t' 'NR == FNR { if (NF == 3 && $2 ~ /^[0-9]+$/) rows = rows "| " $1 " | " $2 " | " $3 " |\n"; next }
+    /<!-- mutations end/ { skip = 0 }
+    !skip { print }
+    /<!-- mutations begin/ {
+        skip = 1
+        printf "| the rule that the fault breaks | programs | what differs |\n|---|---|---|\n%s", rows
+    }' "$dir/out" docs/accuracy.md >"$dir/accuracy.md"
+cat "$dir/accuracy.md" >docs/accuracy.md
+exit $status

@@ -118,8 +118,11 @@ func (c *compiler) step(s *Step) error {
 		c.exit(&a)
 	case VerbResult, VerbExpectPool:
 		a.none = true
-	case VerbDropCaches, VerbKhugepaged, VerbPool, VerbOvercommit:
+	case VerbDropCaches, VerbKhugepaged, VerbPool, VerbOvercommit, VerbDemote:
 		a.drop = true
+	case VerbExec:
+		a.drop, c.procs[c.cur].heap = true, 0
+		a.ops[0].Kind = mm.OpExec
 	case VerbLockAll, VerbUnlockAll:
 		a.ops[0].Kind, a.ops[0].Arg = mm.OpLockAll, uint64(s.How)
 	case VerbMap:
@@ -330,6 +333,10 @@ func (c *compiler) ranged(a *action) error {
 	a.ops[0] = mm.Op{
 		Kind: rangeKinds[s.Verb], Space: spaceOf(a.proc), Region: anchorRegion, Page: fromAnchor(a.at), N: a.n,
 		Access: s.Access, Flags: s.Flags, Arg: uint64(s.Advice),
+	}
+	if s.Verb.alone() {
+		a.drop = true
+		a.op().Kind, a.op().Arg = aloneKinds[s.Verb], s.aloneArg()
 	}
 	switch s.Verb {
 	case VerbExpect:

@@ -23,6 +23,7 @@ type generator struct {
 	stack   bool
 	pageout bool // may have pageout, and then not free
 	split   bool // may have split
+	alone   bool // may have what the model alone does
 	huge    genHuge
 	shared  genShared
 }
@@ -42,12 +43,17 @@ const (
 // nothing can force a split on the kernel, split is false and other steps stand
 // in its place.
 func Generate(seed, n uint64, policy string, steps int, split bool) *Program {
+	return generate(seed, n, policy, steps, split, false)
+}
+
+// generate is Generate, with steps that only the model does if alone.
+func generate(seed, n uint64, policy string, steps int, split, alone bool) *Program {
 	g := &generator{
 		x:     rand.New(rand.NewPCG(seed, n)),
 		p:     &Program{Name: fmt.Sprintf("seed %d program %d", seed, n), Policy: policy},
 		procs: []string{mainName},
 		heaps: map[string]mm.Bytes{},
-		split: split,
+		split: split, alone: alone,
 	}
 	g.pageout = g.x.IntN(3) == 0
 	g.huge.on = hasPool(policy)
@@ -72,6 +78,10 @@ func (g *generator) chance(n int) bool { return g.x.IntN(n) == 0 }
 func (g *generator) step() {
 	if g.huge.on && !g.chance(3) {
 		g.hugeStep()
+		return
+	}
+	if g.alone && g.chance(5) {
+		g.aloneStep()
 		return
 	}
 	k := g.x.IntN(genShares)

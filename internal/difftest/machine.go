@@ -18,13 +18,15 @@ type machine struct {
 	broken   bool     // fragment counts
 	limit    mm.Pages // of the memory cgroup
 	tick     mm.Nanos // from one operation to the next; khugepaged wakes by itself
+	path     int      // of pathNames: how touches go through the model
+	hvo      bool     // struct pages lie in memory, and pools give them back
 }
 
 // modelMemory is enough that no program runs out of it.
 const modelMemory = 8 << 30
 
 // parseMachine reads kernel=VERSION zeropage=0|1 mem=SIZE nodes=2
-// fragments=SIZE limit=SIZE and tick=SECONDS.
+// fragments=SIZE limit=SIZE tick=SECONDS path=PATH and hvo=1.
 func parseMachine(spec string, rules mm.Rules) (machine, error) {
 	k := machine{rules: rules, mem: modelMemory, nodes: 1}
 	for word := range strings.FieldsSeq(spec) {
@@ -63,15 +65,25 @@ func (k *machine) set(key, value string) (err error) {
 		k.broken = true
 	case "tick":
 		k.tick = 1e9
+	case "path":
+		k.path, err = parseWordInt(pathNames, value)
+	case "hvo":
+		k.hvo = value == "1"
 	default:
-		err = fmt.Errorf("want kernel, zeropage, mem, nodes, fragments, limit or tick")
+		err = fmt.Errorf("want kernel, zeropage, mem, nodes, fragments, limit, tick, path or hvo")
 	}
 	return err
+}
+
+func parseWordInt(names []string, text string) (int, error) {
+	i, err := parseWord[uint8](names, text)
+	return int(i), err
 }
 
 // config is the machine for mm.New.
 func (k *machine) config(policy mm.Policy) mm.Config {
 	cfg := mm.Config{CPUs: 2, Rules: k.rules, Policy: policy, Limit: k.limit, ByRegion: k.tick != 0}
+	cfg.Vmemmap, cfg.Policy.HVO = k.hvo, cfg.Policy.HVO || k.hvo
 	cfg.Policy.Khugepaged.ScanSleep = 1 << 60 // no pass comes by itself
 	if k.tick != 0 {
 		cfg.Policy.Khugepaged.ScanSleep = 5 * k.tick
@@ -100,9 +112,14 @@ func generateMachine(seed, n uint64) string {
 	}
 	some(3, "zeropage=0")
 	some(2, "mem="+pick(x, "16m", "16m", "32m", "64m", "2g"))
-	some(6, "nodes=2")
+	some(3, "nodes=2")
 	some(3, "fragments="+pick(x, "4k", "16k", "64k", "256k", "1m"))
 	some(3, "limit="+pick(x, "1m", "2m", "4m"))
-	some(3, "tick=1")
+	if x.IntN(2) == 0 {
+		w = append(w, "path="+pick(x, pathNames[1:]...))
+	} else {
+		some(2, "tick=1")
+	}
+	some(4, "hvo=1")
 	return strings.Join(w, " ")
 }

@@ -18,6 +18,15 @@ type Model struct {
 
 	floats floats
 	room   action
+
+	// Of machines that only the model is.
+	path     int
+	twin     *Model // goes the classic way
+	twinSeen Seen
+	order    []uint32
+	nnodes   int
+	pins     []pinned
+	present  int // pages mapped after the last step
 }
 
 // NewModel makes a machine with one process on it, under the program's policy.
@@ -31,20 +40,38 @@ func NewModel(p *Program, rules mm.Rules, check bool) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
+	if check {
+		if err := roundTrips(policy, machine.rules); err != nil {
+			return nil, err
+		}
+	}
 	cfg := machine.config(policy)
 	m, err := mm.New(cfg)
 	if err != nil {
 		return nil, err
 	}
-	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick, pools: p.usesPool()}
-	ops := []mm.Op{
-		{Kind: mm.OpExec, Space: spaceOf(0)},
-		{Kind: mm.OpMap, Space: spaceOf(0), Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
-			Arg: uint64(heapAt)},
-		{Kind: mm.OpMap, Space: spaceOf(0), Region: anchorRegion, N: 1, Flags: mm.MapFixed, Arg: uint64(anchorAt)},
+	x := &Model{m: m, procs: []bool{true}, check: check, tick: machine.tick, pools: p.usesPool(),
+		path: machine.path, nnodes: len(cfg.Nodes)}
+	x.c.WantSteps = x.path == pathSteps
+	if comparablePath(x.path, &policy) {
+		classic := *p
+		classic.Machine += " path=classic"
+		if x.twin, err = NewModel(&classic, rules, false); err != nil {
+			return nil, err
+		}
 	}
-	_, err = m.Exec(ops, nil)
-	return x, err
+	return x, x.exec(spaceOf(0))
+}
+
+// firstOps are how a process begins: nothing but the start of a heap and a page
+// below everything.
+func firstOps(sp mm.Space) []mm.Op {
+	return []mm.Op{
+		{Kind: mm.OpExec, Space: sp},
+		{Kind: mm.OpMap, Space: sp, Region: heapRegion, Flags: mm.MapAtExec, Aux: uint64(mm.AreaHeap),
+			Arg: uint64(heapAt)},
+		{Kind: mm.OpMap, Space: sp, Region: anchorRegion, N: 1, Flags: mm.MapFixed, Arg: uint64(anchorAt)},
+	}
 }
 
 // Close implements Executor.
@@ -52,9 +79,12 @@ func (x *Model) Close() error { return nil }
 
 // Do implements Executor.
 func (x *Model) Do(a *action, s *Seen) error {
+	told := a
 	a = x.floats.here(a, &x.room)
 	if a.drop {
-		x.machine(a)
+		if err := x.machine(a, s); err != nil {
+			return err
+		}
 	} else if a.op().Kind == mm.OpTouch && x.tick == 0 {
 		x.touch(a, s)
 	} else if err := x.call(a, s); err != nil {
@@ -78,11 +108,35 @@ func (x *Model) Do(a *action, s *Seen) error {
 	}
 	s.Pool = x.pool()
 	s.Counters = x.counters(s.Counters)
+	if x.check {
+		if err := x.sound(a, s); err != nil {
+			return err
+		}
+	}
+	return x.agrees(told, s)
+}
+
+// sound holds what the model shows to what must be true of every step.
+func (x *Model) sound(a *action, s *Seen) error {
+	before := x.present
+	x.present = 0
+	for i := range s.Procs {
+		x.present += len(s.Procs[i].Pages)
+	}
+	if a.step.keeps() && x.present != before {
+		return fmt.Errorf("%d pages are mapped, before it were %d", x.present, before)
+	}
+	if err := x.cleared(); err != nil {
+		return err
+	}
+	if v := a.step.Verb; v == VerbExit || v == VerbDropCaches {
+		return x.settled()
+	}
 	return nil
 }
 
 // machine does what no system call of the process does.
-func (x *Model) machine(a *action) {
+func (x *Model) machine(a *action, s *Seen) error {
 	switch a.step.Verb {
 	case VerbDropCaches:
 		x.m.Shrink(&x.c)
@@ -92,7 +146,10 @@ func (x *Model) machine(a *action) {
 		x.m.SplitPages(&x.c, spaceOf(a.proc), a.at, a.n)
 	case VerbPool, VerbOvercommit:
 		x.setPool(a.step)
+	default:
+		return x.alone(a, s)
 	}
+	return nil
 }
 
 func (x *Model) call(a *action, s *Seen) error {
@@ -100,7 +157,11 @@ func (x *Model) call(a *action, s *Seen) error {
 	before := x.m.Usage.SoftFaults
 	x.now += x.tick
 	a.ops[0].When = x.now
-	if _, err := x.m.Exec(a.ops[:a.nops], res[:a.nops]); err != nil {
+	err := x.written(a.op(), func() error {
+		_, err := x.m.Exec(a.ops[:a.nops], res[:a.nops])
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	s.Errno = res[0].Errno
@@ -116,7 +177,7 @@ func (x *Model) call(a *action, s *Seen) error {
 func (x *Model) touch(a *action, s *Seen) {
 	op, at := a.op(), a.at
 	for n := op.N; n > 0; n-- {
-		switch x.m.Touch(&x.c, op.Space, at, op.Access) {
+		switch x.access(op.Space, at, op.Access) {
 		case mm.Hit:
 		case mm.Done:
 			s.Faults++

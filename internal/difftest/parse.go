@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/hugelab/hugelab/mm"
@@ -95,10 +96,10 @@ func policyOf(spec string) (mm.Policy, error) {
 func (s *Step) words(w []string) error {
 	need := 1
 	switch s.Verb {
-	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged, VerbExec:
 		need = 0
 	case VerbMap, VerbTouch, VerbAdvise, VerbProtect, VerbPrctl, VerbExpect, VerbPool, VerbOvercommit,
-		VerbExpectPool:
+		VerbExpectPool, VerbPin, VerbUserfault, VerbResident:
 		need = 2
 	}
 	if len(w) < need {
@@ -120,8 +121,10 @@ func (s *Step) words(w []string) error {
 func (s *Step) first(w []string, need int) (rest []string, err error) {
 	rest = w[need:]
 	switch s.Verb {
-	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged, VerbExec:
 		return rest, nil
+	case VerbDemote:
+		return nil, s.poolWords([]string{"2m", w[0]})
 	case VerbLockAll:
 		for _, t := range w {
 			b, err := lockAllBit(t)
@@ -163,7 +166,9 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 		return rest, err
 	}
 	switch s.Verb {
-	case VerbTouch:
+	case VerbUserfault, VerbResident:
+		return rest, s.aloneWord(w[1])
+	case VerbTouch, VerbPin:
 		switch w[1] {
 		case "r":
 			s.Access = mm.Read
@@ -173,7 +178,7 @@ func (s *Step) first(w []string, need int) (rest []string, err error) {
 			err = fmt.Errorf("%s: want r or w", w[1])
 		}
 	case VerbAdvise:
-		for _, a := range adviceNames {
+		for _, a := range slices.Concat(adviceNames, aloneAdvice) {
 			if a.name == w[1] {
 				s.Advice = a.advice
 				return rest, nil
@@ -262,6 +267,15 @@ var options = []option{
 		return err
 	}},
 	{verb: VerbLock, key: "onfault", flag: mm.LockOnFault},
+	{verb: VerbMap, key: "file", flag: mm.MapFile},
+	{verb: VerbMap, key: "droppable", flag: mm.MapDroppable},
+	{verb: VerbMigrate, key: "node", set: (*Step).setNode},
+	{verb: VerbMigrate, key: "all", flag: withAll},
+	{verb: VerbMigrate, key: "process", flag: wholeProcess},
+	{verb: VerbBind, key: "node", set: (*Step).setNode},
+	{verb: VerbBind, key: "interleave", flag: withAll},
+	{verb: VerbOffline, key: "soft", flag: withAll},
+	{verb: VerbResident, key: "read", flag: withAll},
 }
 
 // setPlace reads +OFFSET or REGION[+OFFSET].

@@ -124,7 +124,10 @@ func (s *Step) setHugetlb(size string) error {
 // mapWords checks a map's options that need one another. A shared map that is
 // not hugetlb is shared anonymous memory.
 func (s *Step) mapWords() error {
-	if s.Verb != VerbMap || s.Flags&mm.MapShared == 0 || s.Flags&mm.MapHugetlb != 0 {
+	if s.Verb == VerbMap && s.Flags&mm.MapHugetlb != 0 && s.Flags&(mm.MapFile|mm.MapDroppable) != 0 {
+		return fmt.Errorf("hugetlb=2m: not of a file or droppable")
+	}
+	if s.Verb != VerbMap || s.Flags&mm.MapShared == 0 || s.Flags&(mm.MapHugetlb|mm.MapFile) != 0 {
 		return nil
 	}
 	if s.Area.Region == stackName {
@@ -142,6 +145,7 @@ func (p *Program) usesPool() bool {
 	}
 	return slices.ContainsFunc(p.Steps, func(s Step) bool {
 		return s.Flags&mm.MapHugetlb != 0 && s.Verb == VerbMap || s.Verb == VerbPool || s.Verb == VerbOvercommit ||
+			s.Verb == VerbDemote ||
 			s.Verb == VerbExpectPool
 	})
 }

@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/hugelab/hugelab/mm"
@@ -49,12 +50,16 @@ func (s *Step) String() string {
 				add(n)
 			}
 		}
-	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged:
+	case VerbDemote:
+		add(strconv.FormatInt(s.Pool[0], 10))
+	case VerbExit, VerbDropCaches, VerbUnlockAll, VerbKhugepaged, VerbExec:
 	default:
 		add(s.Area.String())
 	}
 	switch s.Verb {
-	case VerbTouch:
+	case VerbUserfault, VerbResident:
+		add(s.aloneText())
+	case VerbTouch, VerbPin:
 		if s.Access&mm.Write != 0 {
 			add("w")
 		} else {
@@ -85,6 +90,9 @@ func (s *Step) optionWords(w []string) []string {
 			at += "+" + sizeText(s.Place.At)
 		}
 		w = append(w, at)
+	}
+	if s.Verb == VerbMigrate || s.Verb == VerbBind {
+		w = append(w, "node="+strconv.Itoa(int(s.Node)))
 	}
 	if s.Free {
 		w = append(w, "anywhere")

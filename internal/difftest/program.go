@@ -38,6 +38,18 @@ const (
 	VerbPool
 	VerbOvercommit
 	VerbExpectPool
+
+	// Of the model alone, from here on.
+	VerbMigrate
+	VerbBind
+	VerbOffline
+	VerbPin
+	VerbUnpin
+	VerbUserfault
+	VerbResident
+	VerbPopulate
+	VerbDemote
+	VerbExec
 	numVerbs
 )
 
@@ -47,6 +59,9 @@ var verbNames = [numVerbs]string{
 	VerbFork: "fork", VerbIn: "in", VerbExit: "exit", VerbExpect: "expect", VerbResult: "result",
 	VerbDropCaches: "drop-caches", VerbLockAll: "lock-all", VerbUnlockAll: "unlock-all", VerbSplit: "split",
 	VerbKhugepaged: "khugepaged", VerbPool: "pool", VerbOvercommit: "overcommit", VerbExpectPool: "expect-pool",
+	VerbMigrate: "migrate", VerbBind: "bind", VerbOffline: "offline", VerbPin: "pin", VerbUnpin: "unpin",
+	VerbUserfault: "userfault", VerbResident: "resident", VerbPopulate: "populate", VerbDemote: "demote",
+	VerbExec: "exec",
 }
 
 // String is the word that begins the step's line.
@@ -66,7 +81,7 @@ type Step struct {
 	Change int8     // Brk: +1 grows by Size, -1 shrinks by it, 0 sets it
 	Second bool     // Touch: by the process's second thread
 	Free   bool     // Map, Remap: the kernel chooses where; with a Place, that is a hint
-	How    uint8    // LockAll: bits of lockAllNames
+	How    uint8    // LockAll: bits of lockAllNames; Userfault: 1 for on
 	Name   string   // Fork, In: the process
 	Prctl  uint8    // an mm.THPDisable
 	Expect Expected // Expect
@@ -74,7 +89,10 @@ type Step struct {
 
 	// Of hugetlb.
 	Bus  int64     // Result: 1 claims that the last step's touches were refused, all by SIGBUS
-	Pool poolClaim // Pool, Overcommit: the first number; ExpectPool
+	Pool poolClaim // Pool, Overcommit, Demote: the first number; ExpectPool
+
+	// Of the model alone.
+	Node mm.NodeID // Migrate, Bind
 }
 
 // Area is a part of a region: bytes [From, To) from its start, where the

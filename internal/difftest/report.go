@@ -150,7 +150,11 @@ func (o *Options) program(n int) *Program {
 	if o.Vary {
 		group = uint64(n / 3) // no settings to change
 	}
-	p := Generate(o.Seed, uint64(n), GeneratePolicy(o.Seed<<20+group, group%4 != 3 && !o.Vary), o.Steps, o.Split)
+	policy := GeneratePolicy(o.Seed<<20+group, group%4 != 3 && !o.Vary)
+	if o.Vary {
+		policy = varyPolicy(o.Seed<<20+group, policy)
+	}
+	p := generate(o.Seed, uint64(n), policy, o.Steps, o.Split, o.Vary)
 	if o.Vary {
 		p.Machine = generateMachine(o.Seed, uint64(n))
 	}

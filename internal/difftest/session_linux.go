@@ -50,6 +50,11 @@ func Check(ctx context.Context, o Options) (*Report, error) {
 	if err := unix.Prctl(unix.PR_SET_THP_DISABLE, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("difftest: switch huge pages off: %w", err)
 	}
+	for _, p := range o.Files {
+		if err := p.forKernel(); err != nil {
+			return nil, err
+		}
+	}
 	s := &session{Options: o, ctx: ctx, begin: time.Now()}
 	s.rep = newReport(&o)
 	runtime.LockOSThread() // the host belongs to it

@@ -56,8 +56,10 @@ func (s *Stats) init() {
 		return m
 	}
 	s.Verbs = zeros(verbNames[1:])
-	for _, v := range []Verb{VerbExpect, VerbResult, VerbExpectPool} {
-		delete(s.Verbs, v.String()) // nobody generates claims
+	for v := range numVerbs { // nobody generates claims, nor for the kernel what the model alone has
+		if v == VerbExpect || v == VerbResult || v == VerbExpectPool || v.alone() {
+			delete(s.Verbs, v.String())
+		}
 	}
 	s.Forms = zeros(formNames)
 	s.Advice = map[string]int{}

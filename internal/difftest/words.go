@@ -2,6 +2,7 @@ package difftest
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,10 +13,12 @@ import (
 
 var prctlNames = [...]string{"off", "on", "except-advised"}
 
-var adviceNames = []struct {
+type namedAdvice struct {
 	name   string
 	advice mm.Advice
-}{
+}
+
+var adviceNames = []namedAdvice{
 	{"huge", mm.AdviseHugePage}, {"nohuge", mm.AdviseNoHugePage}, {"dontneed", mm.AdviseDontNeed},
 	{"dontneed-locked", mm.AdviseDontNeedLocked}, {"free", mm.AdviseFree}, {"collapse", mm.AdviseCollapse},
 	{"populate-read", mm.AdvisePopulateRead}, {"populate-write", mm.AdvisePopulateWrite},
@@ -26,8 +29,14 @@ var adviceNames = []struct {
 	{"dontdump", mm.AdviseDontDump}, {"dodump", mm.AdviseDoDump},
 }
 
+// aloneAdvice is what the model alone is asked for.
+var aloneAdvice = []namedAdvice{
+	{"normal", mm.AdviseNormal}, {"remove", mm.AdviseRemove}, {"mergeable", mm.AdviseMergeable},
+	{"unmergeable", mm.AdviseUnmergeable},
+}
+
 func adviceName(a mm.Advice) string {
-	for _, n := range adviceNames {
+	for _, n := range slices.Concat(adviceNames, aloneAdvice) {
 		if n.advice == a {
 			return n.name
 		}
