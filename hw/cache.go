@@ -120,9 +120,6 @@ func NewCache(g Geometry) (*Cache, error) {
 	return c, nil
 }
 
-// Lines is how many lines the simulated sets hold.
-func (c *Cache) Lines() int { return len(c.data) / c.size * c.ways }
-
 // ones has the low bit of each way's age set.
 func (c *Cache) ones() uint64 { return 0x5555555555555555 >> (64 - 2*c.ways) }
 

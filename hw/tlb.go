@@ -36,8 +36,6 @@ type TLB struct {
 	nested bool
 	step   float64
 	hit2   float64
-	counts [Walked + 1]uint64
-	steps  uint64
 }
 
 // Levels of page tables, as x86-64 and arm64 with 4 KB pages have.
@@ -106,7 +104,6 @@ func (t *TLB) Access(addr uint64, size PageSize) (TLBLevel, float64) {
 	// number's low bits choose the set.
 	page := addr>>t.shift[size] | uint64(size)<<sizeBit
 	if _, ok := t.first[size].Hit(page, 0); ok {
-		t.counts[InTLB1]++
 		return InTLB1, 0
 	}
 	level, cost := InTLB2, t.hit2
@@ -117,15 +114,12 @@ func (t *TLB) Access(addr uint64, size PageSize) (TLBLevel, float64) {
 	}
 	if !found {
 		level = Walked
-		n := t.walk(addr, size)
-		t.steps += uint64(n)
-		cost += float64(n) * t.step
+		cost += float64(t.walk(addr, size)) * t.step
 		if second != nil {
 			second.Put(page, 0)
 		}
 	}
 	t.first[size].Put(page, 0)
-	t.counts[level]++
 	return level, cost
 }
 
@@ -152,10 +146,6 @@ func (t *TLB) walk(addr uint64, size PageSize) int {
 	}
 	return (depth+1)*(host+1) - 1
 }
-
-// Counts are the translations so far by where they were found, and the tables
-// looked at.
-func (t *TLB) Counts() (found [Walked + 1]uint64, steps uint64) { return t.counts, t.steps }
 
 // Flush forgets all translations, as a full flush does.
 func (t *TLB) Flush() {

@@ -96,7 +96,7 @@ type hugeVMA struct {
 	used     *hugeBits // owner: pages whose reservation was used; parts of a split mapping share it
 }
 
-// hugeBits is a set of page numbers of a file.
+// hugeBits is a set of page numbers, of a file or of the vmemmap.
 type hugeBits []uint64
 
 func newHugeBits(n uint64) hugeBits { return make(hugeBits, (n+63)/64) }
@@ -208,22 +208,9 @@ func (m *Machine) makeHugeEntry(c *Current, sp *space, a VA, o Order) *uint64 {
 		}
 		return nil
 	}
-	r := &sp.root
-	if r.top == 0 {
-		r.top = m.pages.tables.get()
-	}
-	slot := r.top
-	for l := m.pages.top; l > 2; l-- {
-		e := &m.pages.tables.at(slot)[m.levelIndex(a, l)]
-		if *e == 0 {
-			t := m.newTable(c)
-			if t == 0 {
-				return nil
-			}
-			e = &m.pages.tables.at(slot)[m.levelIndex(a, l)]
-			*e = tableEntry(t)
-		}
-		slot = eSlot(*e)
+	slot := m.makeLevel(c, sp, a, 2)
+	if slot == 0 {
+		return nil
 	}
 	return &m.pages.tables.at(slot)[m.levelIndex(a, 2)]
 }

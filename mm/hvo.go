@@ -49,7 +49,8 @@ func (m *Machine) hvoEnter(c *Current, pg *hugePage) {
 	for p := first + kept; p < first+n; p++ {
 		pfn, _ := m.vmemmapFrame(p)
 		_, moved := m.vmem.moved[p]
-		m.vmem.gone.add(p)
+		m.vmem.gone.set(p)
+		m.vmem.saved++
 		delete(m.vmem.moved, p)
 		m.freeVmemmap(c, pfn, !moved)
 	}
@@ -121,7 +122,8 @@ func (m *Machine) hvoLeave(c *Current, pg *hugePage) bool {
 	k := 0
 	for p := first; p < first+n; p++ {
 		if m.vmem.gone.has(p) {
-			m.vmem.gone.remove(p)
+			m.vmem.gone.unset(p)
+			m.vmem.saved--
 			m.vmem.moved[p] = got[k]
 			k++
 		}
@@ -184,4 +186,4 @@ func (m *Machine) endVmemmap(c *Current) {
 }
 
 // StructPagesSaved is how many pages of struct pages are given back now.
-func (m *Machine) StructPagesSaved() Pages { return Pages(m.vmem.gone.n) }
+func (m *Machine) StructPagesSaved() Pages { return m.vmem.saved }

@@ -158,25 +158,35 @@ func (m *Machine) makePMDTable(c *Current, sp *space, a VA) uint32 {
 	if s := m.pmdTable(sp, a); s != 0 {
 		return s
 	}
+	slot := m.makeLevel(c, sp, a, 1)
+	if slot == 0 {
+		return 0
+	}
+	k, tag := m.know(sp, a)
+	k.tag, k.slot = tag, slot
+	return slot
+}
+
+// makeLevel finds the table of a level over a, making what is missing; 0 means no
+// memory.
+func (m *Machine) makeLevel(c *Current, sp *space, a VA, level uint) uint32 {
 	r := &sp.root
 	if r.top == 0 {
 		// The top table lives as long as the space and is not counted.
 		r.top = m.pages.tables.get()
 	}
 	slot := r.top
-	for l := m.pages.top; l > 1; l-- {
-		e := &m.pages.tables.at(slot)[m.levelIndex(a, l)]
-		if *e == 0 {
+	for l := m.pages.top; l > level; l-- {
+		if m.pages.tables.at(slot)[m.levelIndex(a, l)] == 0 {
 			t := m.newTable(c)
 			if t == 0 {
 				return 0
 			}
-			*e = tableEntry(t)
+			// Making one may have moved the tables.
+			m.pages.tables.at(slot)[m.levelIndex(a, l)] = tableEntry(t)
 		}
-		slot = eSlot(*e)
+		slot = eSlot(m.pages.tables.at(slot)[m.levelIndex(a, l)])
 	}
-	k, tag := m.know(sp, a)
-	k.tag, k.slot = tag, slot
 	return slot
 }
 

@@ -22,7 +22,8 @@ const structPage = 64
 type vmemmap struct {
 	spans []vmemmapSpan
 	moved map[uint64]PFN // frame behind a page of the vmemmap, where it is not the one of boot
-	gone  bitset         // pages whose own frame was given back: they alias the one before
+	gone  hugeBits       // pages whose own frame was given back: they alias the one before
+	saved Pages          // how many
 	split map[uint64]PFN // frame of the table that took the place of a 2 MB entry
 
 	boot  uint64 // frames taken at boot
@@ -46,7 +47,7 @@ func (m *Machine) newVmemmap(zones []buddy.Zone) {
 		return
 	}
 	per := m.structsPerPage()
-	vm.gone = newBitset(m.alloc.End()/per + 1)
+	vm.gone = newHugeBits(m.alloc.End()/per + 1)
 	next := uint64(0)
 	for _, z := range zones {
 		from, to := max(z.Start/per, next), (z.Start+z.Pages+per-1)/per
@@ -101,7 +102,7 @@ func (m *Machine) StructPage(p PFN) (offset, physical uint64, mapped Bytes) {
 	if _, ok := m.vmem.split[page/uint64(m.pmdOrder.Pages())]; ok {
 		mapped = Bytes(size)
 	}
-	for m.vmem.gone.has(page) {
+	for len(m.vmem.gone) > 0 && m.vmem.gone.has(page) {
 		page--
 	}
 	pfn, ok := m.vmemmapFrame(page)
@@ -109,26 +110,4 @@ func (m *Machine) StructPage(p PFN) (offset, physical uint64, mapped Bytes) {
 		return offset, page*size + offset%size, mapped
 	}
 	return offset, uint64(pfn)*size + offset%size, mapped
-}
-
-// bitset is a set of small numbers that knows its size.
-type bitset struct {
-	words []uint64
-	n     uint64
-}
-
-func newBitset(n uint64) bitset { return bitset{words: make([]uint64, (n+63)/64)} }
-
-func (b *bitset) has(i uint64) bool {
-	return i/64 < uint64(len(b.words)) && b.words[i/64]>>(i%64)&1 != 0
-}
-
-func (b *bitset) add(i uint64) {
-	b.words[i/64] |= 1 << (i % 64)
-	b.n++
-}
-
-func (b *bitset) remove(i uint64) {
-	b.words[i/64] &^= 1 << (i % 64)
-	b.n--
 }

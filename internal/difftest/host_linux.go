@@ -374,6 +374,11 @@ func mapFlags(op *mm.Op) uint64 {
 	default:
 		f |= unix.MAP_FIXED_NOREPLACE
 	}
+	return hugetlbFlags(op, f|mapExtras(op))
+}
+
+// mapExtras are the flags of mmap that mean the same for every mapping.
+func mapExtras(op *mm.Op) (f uint64) {
 	for _, x := range []struct {
 		has mm.OpFlags
 		set uint64
@@ -386,5 +391,5 @@ func mapFlags(op *mm.Op) uint64 {
 			f |= x.set
 		}
 	}
-	return hugetlbFlags(op, f)
+	return f
 }

@@ -251,19 +251,7 @@ func replayMapFlags(op *mm.Op) uint64 {
 	if op.Flags&fileBacked == 0 {
 		f |= unix.MAP_ANONYMOUS
 	}
-	for _, x := range []struct {
-		has mm.OpFlags
-		set uint64
-	}{
-		{mm.MapStack, unix.MAP_STACK}, {mm.MapNoReserve, unix.MAP_NORESERVE},
-		{mm.MapPopulate, unix.MAP_POPULATE}, {mm.MapLocked, unix.MAP_LOCKED},
-		{mm.MapGrowsDown, unix.MAP_GROWSDOWN},
-	} {
-		if op.Flags&x.has != 0 {
-			f |= x.set
-		}
-	}
-	return f
+	return f | mapExtras(op)
 }
 
 // remap does what the model did: in place, or to where it moved it.

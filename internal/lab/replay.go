@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/hugelab/hugelab/internal/difftest"
@@ -82,21 +83,30 @@ func (p *ComparePlan) under(ctx context.Context, row *predict.Named, c *Compared
 
 func (p *ComparePlan) once(ctx context.Context, row *predict.Named, from, to int) (
 	*difftest.ReplayResult, error) {
-	in := p.Input
-	in.Policies, in.Still = []predict.Named{*row}, true
-	src, err := in.Open()
+	o, src, err := replayOf(p.Input, row)
 	if err != nil {
 		return nil, err
 	}
 	defer src.Close()
+	o.Every, o.From, o.To = p.Every, from, to
+	return difftest.Replay(ctx, o)
+}
+
+// replayOf is what every replay of a recording under a policy needs. The caller
+// closes the recording.
+func replayOf(in predict.Input, row *predict.Named) (o difftest.ReplayOptions, src io.ReadCloser, err error) {
+	in.Policies, in.Still = []predict.Named{*row}, true
+	if src, err = in.Open(); err != nil {
+		return o, nil, err
+	}
 	r, err := trace.NewReader(src)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		o.Stream, o.Stack = trace.NewReplay(r), mm.Bytes(r.Header.StackLimit)
+		o.Config, err = in.Machine(&r.Header, 0)
 	}
-	cfg, err := in.Machine(&r.Header, 0)
 	if err != nil {
-		return nil, err
+		src.Close()
+		return o, nil, err
 	}
-	return difftest.Replay(ctx, difftest.ReplayOptions{Stream: trace.NewReplay(r), Config: cfg,
-		Stack: mm.Bytes(r.Header.StackLimit), Every: p.Every, From: from, To: to})
+	return o, src, nil
 }

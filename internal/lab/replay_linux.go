@@ -8,7 +8,6 @@ import (
 	"github.com/hugelab/hugelab/internal/difftest"
 	"github.com/hugelab/hugelab/internal/predict"
 	"github.com/hugelab/hugelab/mm"
-	"github.com/hugelab/hugelab/trace"
 )
 
 // peakByReplay says how the peak of a replay is measured.
@@ -17,26 +16,16 @@ const peakByReplay = "the highest charge of a memory cgroup of the helpers' own,
 
 // replay has helper processes do what was recorded, under the settings now.
 func (w *verifier) replay(ctx context.Context, row *predict.Named) (*Run, error) {
-	in := w.Input
-	in.Policies, in.Still = []predict.Named{*row}, true
-	src, err := in.Open()
+	o, src, err := replayOf(w.Input, row)
 	if err != nil {
 		return nil, err
 	}
 	defer src.Close()
-	r, err := trace.NewReader(src)
-	if err != nil {
-		return nil, err
-	}
-	cfg, err := in.Machine(&r.Header, 0)
-	if err != nil {
-		return nil, err
-	}
 	cage := replayCage{orders: ordersOf(&row.Policy, w.v.Sizes)}
 	defer cage.close()
 	began := time.Now()
-	got, err := difftest.Replay(ctx, difftest.ReplayOptions{Stream: trace.NewReplay(r), Config: cfg,
-		Stack: mm.Bytes(r.Header.StackLimit), Started: cage.started, Sample: cage.sample})
+	o.Started, o.Sample = cage.started, cage.sample
+	got, err := difftest.Replay(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", row.Name, err)
 	}
